@@ -1,0 +1,42 @@
+/**
+ * Errors that a client may see (design section 8). Everything else is masked: see mask.ts.
+ */
+
+/** Closed: clients branch on these. docs/api.md has the table. */
+export type ApiErrorCode =
+  /** An argument, a variable or a cursor is not acceptable. */
+  | 'BAD_USER_INPUT'
+  /** What the arguments name does not exist, or is not to be seen by this reader. */
+  | 'NOT_FOUND'
+  | 'FORBIDDEN'
+  | 'UNAUTHENTICATED'
+  /** The feed's ledger went back in time: positions of before mean other entries now. */
+  | 'LEDGER_TERM_CHANGED'
+  /** The operation is over a limit of depth, cost or tokens. */
+  | 'QUERY_TOO_COMPLEX'
+  /** The payloads of one answer are over the limit. */
+  | 'RESPONSE_TOO_LARGE'
+  /** One socket runs as many operations as it may. */
+  | 'TOO_MANY_OPERATIONS'
+  /** A statement took longer than it may. */
+  | 'QUERY_TIMEOUT'
+  /** The database cannot be reached at the moment. */
+  | 'SERVICE_UNAVAILABLE';
+
+/** The message goes to the client as it is: no SQL, path or host name may be in it. */
+export class ApiError extends Error {
+  constructor(
+    readonly code: ApiErrorCode,
+    message: string,
+    /** Facts for programs, beside the code. */
+    readonly facts: Readonly<Record<string, string | number | boolean>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'ApiError';
+  }
+}
+
+export function badInput(message: string): ApiError {
+  return new ApiError('BAD_USER_INPUT', message);
+}

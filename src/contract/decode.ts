@@ -1,0 +1,184 @@
+/**
+ * From a delivery to its messages (design sections 3, 4 and 7): decode, fan out, identity, digest, plan.
+ *
+ * Never throws on what was delivered: whatever cannot be read exactly becomes a malformed message. Every delivery
+ * yields at least one message.
+ */
+import { canonicalJson, canonicalJsonWithout, omissionOf, type Omission } from './canonical';
+import { compileEffects, planEffects, readIncident, type CompiledEffects } from './effects-plan';
+import { compileIdentity, readIdentity, type CompiledIdentity } from './identity';
+import { itemBytes, parseJson } from './json';
+import { isJsonArray, type JsonArray, type JsonDocument, type JsonFault, type JsonValue } from './json-value';
+import { idempotencyKey, sha256Hex } from './key';
+import { compilePointer, getPointer, type PointerTokens } from './pointer';
+import { utcTime } from './time';
+import { topicMatches } from './topic-filter';
+import type { Delivery, FeedContract, MalformedMessage, Message } from './types';
+import { compileSource, MessageReader, type CompiledSource } from './values';
+
+export interface DecodeLimits {
+  /** A larger payload is malformed (`payload_too_large`) and not parsed. */
+  readonly maxPayloadBytes: number;
+  /** A longer array of items makes one malformed message (`too_many_items`): 1 MiB can hold half a million `0`. */
+  readonly maxItems: number;
+}
+
+export const DEFAULT_DECODE_LIMITS: DecodeLimits = { maxPayloadBytes: 1_048_576, maxItems: 100_000 };
+
+/** A contract made ready for the hot path: pointers, templates and conditions are taken apart once. */
+export interface Decoder {
+  readonly contract: FeedContract;
+  /** One message at least, in the order of the items. */
+  decode(delivery: Delivery): Message[];
+}
+
+/** Throws `RangeError` for a contract that the loader must have refused (a pointer or template that is none). */
+export function compileContract(contract: FeedContract, limits: Partial<DecodeLimits> = {}): Decoder {
+  return new ContractDecoder(contract, { ...DEFAULT_DECODE_LIMITS, ...limits });
+}
+
+/** Decodes one delivery. Whoever decodes many compiles the contract once. */
+export function decodeDelivery(
+  contract: FeedContract,
+  delivery: Delivery,
+  limits: Partial<DecodeLimits> = {},
+): Message[] {
+  return compileContract(contract, limits).decode(delivery);
+}
+
+/**
+ * The bytes of one message of a delivery as they came: the payload itself for index null, else the item's part of it.
+ * Null where the payload has no such item. `items`: the contract's pointer.
+ */
+export function messagePayload(items: string | null, payload: Uint8Array, itemIndex: number | null): Uint8Array | null {
+  if (items === null || itemIndex === null) return payload;
+  const parse = parseJson(payload);
+  if (!parse.ok) return null;
+  const array = getPointer(parse.document.value, compilePointer(items));
+  return isJsonArray(array) ? itemBytes(parse.document, array, itemIndex) : null;
+}
+
+class ContractDecoder implements Decoder {
+  private readonly items: PointerTokens | null;
+  private readonly identity: CompiledIdentity;
+  private readonly incident: CompiledSource | null;
+  private readonly occurredAt: CompiledSource | null;
+  private readonly omission: Omission | null;
+  private readonly effects: CompiledEffects;
+
+  constructor(
+    readonly contract: FeedContract,
+    private readonly limits: DecodeLimits,
+  ) {
+    const batch = contract.items !== null;
+    this.items = contract.items === null ? null : compilePointer(contract.items);
+    this.identity = compileIdentity(contract.identity, batch);
+    this.incident = contract.incident && compileSource(contract.incident, batch);
+    this.occurredAt = contract.occurredAt && compileSource(contract.occurredAt, batch);
+    this.omission = omissionOf(contract.digest === 'off' ? [] : contract.digest.ignore.map(compilePointer));
+    this.effects = compileEffects(contract);
+  }
+
+  decode(delivery: Delivery): Message[] {
+    const { payload, topic } = delivery;
+    if (payload.byteLength === 0) return [{ kind: 'ignored', itemIndex: null, reason: 'empty_payload' }];
+    if (!this.contract.topics.some((filter) => topicMatches(filter, topic))) {
+      return [malformed(null, 'topic_not_in_contract', 'no topic filter of the contract takes this topic')];
+    }
+    const { maxPayloadBytes } = this.limits;
+    if (payload.byteLength > maxPayloadBytes) {
+      const detail = `${payload.byteLength} bytes, more than ${maxPayloadBytes}`;
+      return [malformed(null, 'payload_too_large', detail)];
+    }
+    const parse = parseJson(payload);
+    if (!parse.ok) return [malformed(null, parse.fault.reason, parse.fault.detail)];
+    const { document } = parse;
+    if (this.items !== null) return this.batch(document, getPointer(document.value, this.items), delivery);
+    const [fault] = document.faults;
+    if (fault !== undefined) return [malformed(null, fault.reason, fault.detail)];
+    return [this.message(new MessageReader(document.value, document.value, delivery), null, () => payload)];
+  }
+
+  /** One message an item. A fault within an item spoils that item, one outside them spoils the delivery. */
+  private batch(document: JsonDocument, items: JsonValue | undefined, delivery: Delivery): Message[] {
+    const array = isJsonArray(items) ? items : null;
+    const faults = faultsByItem(document, array);
+    if (faults.outside !== null) return [malformed(null, faults.outside.reason, faults.outside.detail)];
+    if (items === undefined) return [malformed(null, 'items_missing', 'the payload has no items')];
+    if (array === null) return [malformed(null, 'items_not_an_array', 'the items are no array')];
+    if (array.length === 0) return [{ kind: 'ignored', itemIndex: null, reason: 'empty_items' }];
+    if (array.length > this.limits.maxItems) {
+      return [malformed(null, 'too_many_items', `${array.length} items, more than ${this.limits.maxItems}`)];
+    }
+    return array.map((item, index) => {
+      const fault = faults.byItem.get(index);
+      if (fault !== undefined) return malformed(index, fault.reason, fault.detail);
+      const payload = (): Uint8Array => itemBytes(document, array, index) ?? unreachableItem(index);
+      return this.message(new MessageReader(item, document.value, delivery), index, payload);
+    });
+  }
+
+  private message(reader: MessageReader, itemIndex: number | null, payload: () => Uint8Array): Message {
+    const reading = readIdentity(this.identity, reader);
+    if (!reading.ok) return malformed(itemIndex, reading.reason, reading.detail);
+    const { identity } = reading;
+    const incident = readIncident(this.incident, reader);
+    const incidentId = incident.ok ? incident.id : null;
+    const plan = incident.ok ? planEffects(this.effects, { reader, identity, incidentId }, payload) : incident;
+    const payloadDigest = this.digest(reader);
+    return {
+      kind: 'keyed',
+      itemIndex,
+      keyVersion: this.identity.keyVersion,
+      key: idempotencyKey(identity),
+      identity,
+      payloadDigest,
+      claimDigest: this.contract.digest === 'off' ? '' : payloadDigest,
+      incidentId,
+      occurredAt: this.readOccurredAt(reader),
+      plan,
+    };
+  }
+
+  /**
+   * SHA-256 of the canonical message, without what `digest.ignore` names. Where identity, incident or plan read values
+   * outside it, a line feed and the canonical object of those values follow: `topic`, `topicLevel:<n>`,
+   * `envelope:<pointer>`, `userProperty:<name>`. Canonical JSON has no line feed, so no message can pose as another
+   * with such values. Called after everything is read but `occurredAt`, which decides nothing.
+   */
+  private digest(reader: MessageReader): string {
+    const message = canonicalJsonWithout(reader.message, this.omission);
+    const outside = reader.outsideValues();
+    return sha256Hex(outside === null ? message : `${message}\n${canonicalJson(outside)}`);
+  }
+
+  private readOccurredAt(reader: MessageReader): string | null {
+    const value = this.occurredAt === null ? null : reader.read(this.occurredAt);
+    return typeof value === 'string' ? utcTime(value) : null;
+  }
+}
+
+/** Sorts the faults of a document to the items that they stand in. Both come in the order of the text. */
+function faultsByItem(
+  document: JsonDocument,
+  array: JsonArray | null,
+): { readonly outside: JsonFault | null; readonly byItem: ReadonlyMap<number, JsonFault> } {
+  const byItem = new Map<number, JsonFault>();
+  const spans = (array && document.spans.get(array)) ?? [];
+  let item = 0;
+  for (const fault of document.faults) {
+    while ((spans[2 * item + 1] ?? Infinity) <= fault.offset) item += 1;
+    if ((spans[2 * item] ?? Infinity) > fault.offset) return { outside: fault, byItem };
+    if (!byItem.has(item)) byItem.set(item, fault);
+  }
+  return { outside: null, byItem };
+}
+
+function malformed(itemIndex: number | null, reason: string, detail: string): MalformedMessage {
+  return { kind: 'malformed', itemIndex, reason, detail };
+}
+
+/** The parser gives every item its place. */
+function unreachableItem(index: number): never {
+  throw new Error(`item ${index} has no place in its document`);
+}

@@ -1,0 +1,96 @@
+import type { SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils';
+import type { Pool } from 'pg';
+import { PrismaClient } from '../generated/prisma/client';
+import { DEFAULT_STATEMENT_TIMEOUT_MS, openPool } from './postgres-adapter';
+import type { PostgresOptions } from './postgres-adapter';
+import { StorageError, toStorageError } from './storage-error';
+
+/**
+ * An open store.
+ *
+ * `embedded` has one connection. Transactions and queries run one after another, and a query on `prisma` that is
+ * awaited inside an interactive transaction waits for that transaction to end, i.e. for ever: inside one, use `tx`
+ * alone. Code that keeps to this runs on both kinds.
+ */
+export interface Database {
+  readonly kind: 'postgres' | 'embedded';
+  /** `bigint` is read as BigInt and `numeric` as Decimal, exactly; a timestamp as Date, i.e. cut to milliseconds. */
+  readonly prisma: PrismaClient;
+  /** What `prisma` runs on; migrations use it too. */
+  readonly adapterFactory: SqlMigrationAwareDriverAdapterFactory;
+  /** Waits for queries under way, then closes every connection. Calling it again does nothing. */
+  close(): Promise<void>;
+}
+
+/** Owned by this process alone, see embedded/database.ts. */
+export interface EmbeddedDatabase extends Database {
+  readonly kind: 'embedded';
+}
+
+/** The oldest server that is supported (design section 9). */
+const MIN_SERVER_VERSION = 14;
+
+/**
+ * Opens Postgres and checks that it answers.
+ *
+ * @throws StorageError BAD_URL, UNREACHABLE, TLS_FAILED, AUTHENTICATION_FAILED, NO_SUCH_DATABASE, SERVER_TOO_OLD
+ */
+export async function openDatabase(options: PostgresOptions): Promise<Database> {
+  const { pool, factory, place } = openPool(options);
+  try {
+    const answer = await pool.query<{ version: number }>(
+      "SELECT current_setting('server_version_num')::integer AS version",
+    );
+    requireSupported(answer.rows[0]?.version ?? 0, place);
+  } catch (error) {
+    await pool.end();
+    throw toStorageError(error, `cannot use the database ${place}`);
+  }
+  const limitMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
+  const prisma = createPrisma(factory, limitMs || DEFAULT_STATEMENT_TIMEOUT_MS);
+  const close = once(async () => {
+    await prisma.$disconnect();
+    await pool.end();
+  });
+  return { kind: 'postgres', prisma, adapterFactory: factory, close };
+}
+
+/**
+ * Prisma logs nothing, and its errors do not quote the call, which would show parameters.
+ *
+ * @param transactionTimeoutMs default for waiting for a transaction and for its length, which callers may override.
+ */
+export function createPrisma(
+  adapter: SqlMigrationAwareDriverAdapterFactory,
+  transactionTimeoutMs: number,
+): PrismaClient {
+  return new PrismaClient({
+    adapter,
+    log: [],
+    errorFormat: 'minimal',
+    transactionOptions: { maxWait: transactionTimeoutMs, timeout: transactionTimeoutMs },
+  });
+}
+
+/** Connects, and checks the version. @throws what the driver throws; StorageError SERVER_TOO_OLD */
+export async function requireServer(pool: Pool, place: string): Promise<void> {
+  const answer = await pool.query<{ version: number }>(
+    "SELECT current_setting('server_version_num')::integer AS version",
+  );
+  requireSupported(answer.rows[0]?.version ?? 0, place);
+}
+
+/** @param version as in `server_version_num`, e.g. 150004. @throws StorageError SERVER_TOO_OLD */
+export function requireSupported(version: number, place: string): void {
+  const major = Math.floor(version / 10_000);
+  if (major >= MIN_SERVER_VERSION) return;
+  throw new StorageError(
+    'SERVER_TOO_OLD',
+    `the database ${place} is PostgreSQL ${major}; ${MIN_SERVER_VERSION} or newer is needed`,
+  );
+}
+
+export function once(action: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => (running ??= action());
+}

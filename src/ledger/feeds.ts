@@ -1,0 +1,240 @@
+/**
+ * Feeds, the contracts in force and the policy versions (design section 7). Both are changed under the head lock, so a
+ * batch is decided under exactly one of each.
+ */
+import { Prisma } from '../generated/prisma/client';
+import type { PrismaClient } from '../generated/prisma/client';
+import type { DedupPolicy, FeedContract, LoadedContract } from '../contract/types';
+
+type Transaction = Prisma.TransactionClient;
+
+export interface StoredContract {
+  readonly feedId: number;
+  readonly feed: string;
+  readonly digest: string;
+  readonly file: string;
+  readonly sourceText: string;
+}
+
+export type Activation =
+  /** The file is what is in force. */
+  | { readonly result: 'unchanged'; readonly feedId: number }
+  | { readonly result: 'activated'; readonly feedId: number; readonly version: number }
+  /** The file was in force once and is not now: an older instance must not bring it back. */
+  | { readonly result: 'drift'; readonly feedId: number };
+
+/** The contract cannot be put in force; the one before stays. The message is for people and names the file. */
+export class ActivationRefused extends Error {
+  constructor(
+    readonly file: string,
+    message: string,
+  ) {
+    super(`${file}: ${message}`);
+    this.name = 'ActivationRefused';
+  }
+}
+
+export interface ActivationOptions {
+  readonly actor: string;
+  readonly commit: string | null;
+  /** Reads the contract in force, to compare. */
+  readonly parse: (stored: StoredContract) => FeedContract;
+}
+
+interface Head {
+  readonly size: bigint;
+  readonly contract_version: number;
+  readonly policy_version: number;
+}
+
+/** Contracts in force of all feeds that are not retired, also of those whose file is gone. */
+export async function contractsInForce(prisma: PrismaClient): Promise<StoredContract[]> {
+  return prisma.$queryRaw<StoredContract[]>`
+    SELECT f.id AS "feedId", f.name AS feed, encode(c.digest, 'hex') AS digest, c.file, c.source_text AS "sourceText"
+    FROM feed f
+    JOIN feed_head h ON h.feed_id = f.id
+    JOIN feed_contract c ON c.feed_id = f.id AND c.version = h.contract_version
+    WHERE f.retired_at IS NULL
+    ORDER BY f.name`;
+}
+
+/** @throws Error when the feed never had that contract */
+export async function contractByDigest(prisma: PrismaClient, feedId: number, digest: string): Promise<StoredContract> {
+  const rows = await prisma.$queryRaw<StoredContract[]>`
+    SELECT f.id AS "feedId", f.name AS feed, encode(c.digest, 'hex') AS digest, c.file, c.source_text AS "sourceText"
+    FROM feed_contract c JOIN feed f ON f.id = c.feed_id
+    WHERE c.feed_id = ${feedId} AND c.digest = decode(${digest}, 'hex')`;
+  const stored = rows[0];
+  if (stored === undefined) throw new Error(`feed ${feedId} has no contract ${digest}`);
+  return stored;
+}
+
+/**
+ * Puts a contract in force, if it is new to its feed (design section 7, "the contract in force").
+ * @throws ActivationRefused
+ */
+export async function activateContract(
+  prisma: PrismaClient,
+  loaded: LoadedContract,
+  options: ActivationOptions,
+): Promise<Activation> {
+  const { feed } = loaded.contract;
+  return prisma.$transaction(async (tx) => {
+    // Creating and changing are one at a time: the second of two waits here, also while there is no head yet.
+    await tx.$queryRaw`INSERT INTO feed (name) VALUES (${feed}) ON CONFLICT (name) DO NOTHING`;
+    const feedId = await lockFeed(tx, feed);
+    const head = await lockHead(tx, feedId);
+    if (head === null) return create(tx, feedId, loaded, options);
+    const current = await currentContract(tx, feedId, head);
+    if (current.digest === loaded.digest) return { result: 'unchanged', feedId };
+    const known = await tx.feedContract.count({ where: { feedId, digest: bytes(loaded.digest) } });
+    if (known > 0) return { result: 'drift', feedId };
+    refuseSilentIdentityChange(loaded, options.parse(current), head);
+    await refuseSmallWindow(tx, feedId, head, loaded);
+    return change(tx, feedId, head, loaded, options);
+  });
+}
+
+async function lockFeed(tx: Transaction, name: string): Promise<number> {
+  const rows = await tx.$queryRaw<{ id: number }[]>`SELECT id FROM feed WHERE name = ${name} FOR UPDATE`;
+  return first(rows).id;
+}
+
+async function lockHead(tx: Transaction, feedId: number): Promise<Head | null> {
+  const rows = await tx.$queryRaw<Head[]>`
+    SELECT size, contract_version, policy_version FROM feed_head WHERE feed_id = ${feedId} FOR UPDATE`;
+  return rows[0] ?? null;
+}
+
+async function currentContract(tx: Transaction, feedId: number, head: Head): Promise<StoredContract> {
+  const rows = await tx.$queryRaw<StoredContract[]>`
+    SELECT feed_id AS "feedId", '' AS feed, encode(digest, 'hex') AS digest, file, source_text AS "sourceText"
+    FROM feed_contract WHERE feed_id = ${feedId} AND version = ${head.contract_version}`;
+  return first(rows);
+}
+
+async function create(
+  tx: Transaction,
+  feedId: number,
+  loaded: LoadedContract,
+  options: ActivationOptions,
+): Promise<Activation> {
+  await tx.$executeRaw`
+    INSERT INTO feed_head (feed_id, recorded_at, contract_version, policy_version)
+    VALUES (${feedId}, clock_timestamp(), 1, 1)`;
+  await insertContract(tx, feedId, 1, 0n, loaded, options);
+  await insertPolicy(tx, feedId, 1, 0n, loaded, options, `first contract of the feed, from ${loaded.file}`);
+  await recordActivation(tx, feedId, 1, loaded, options);
+  return { result: 'activated', feedId, version: 1 };
+}
+
+async function change(
+  tx: Transaction,
+  feedId: number,
+  head: Head,
+  loaded: LoadedContract,
+  options: ActivationOptions,
+): Promise<Activation> {
+  const version = head.contract_version + 1;
+  await insertContract(tx, feedId, version, head.size, loaded, options);
+  await tx.$executeRaw`UPDATE feed_head SET contract_version = ${version} WHERE feed_id = ${feedId}`;
+  if (await policyChanged(tx, feedId, loaded.contract.dedup)) {
+    const policyVersion = head.policy_version + 1;
+    await insertPolicy(tx, feedId, policyVersion, head.size, loaded, options, `dedup of ${loaded.file} changed`);
+    await tx.$executeRaw`UPDATE feed_head SET policy_version = ${policyVersion} WHERE feed_id = ${feedId}`;
+  }
+  await recordActivation(tx, feedId, version, loaded, options);
+  return { result: 'activated', feedId, version };
+}
+
+async function insertContract(
+  tx: Transaction,
+  feedId: number,
+  version: number,
+  firstPosition: bigint,
+  { digest, file, sourceText }: LoadedContract,
+  { actor, commit }: ActivationOptions,
+): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO feed_contract (feed_id, version, digest, file, source_text, commit, first_position, actor, recorded_at)
+    VALUES (${feedId}, ${version}, decode(${digest}, 'hex'), ${file}, ${sourceText}, ${commit}, ${firstPosition},
+            ${actor}, clock_timestamp())`;
+}
+
+async function insertPolicy(
+  tx: Transaction,
+  feedId: number,
+  version: number,
+  firstPosition: bigint,
+  { contract, digest }: LoadedContract,
+  { actor, commit }: ActivationOptions,
+  reason: string,
+): Promise<void> {
+  const { windowSeconds, maxEntries, ordering, contiguous, maxSequenceJump } = contract.dedup;
+  await tx.$executeRaw`
+    INSERT INTO policy_version (feed_id, version, first_position, window_seconds, max_entries, ordering, contiguous,
+                                max_sequence_jump, origin, contract_digest, commit, actor, reason, recorded_at)
+    VALUES (${feedId}, ${version}, ${firstPosition}, ${windowSeconds}, ${maxEntries}, ${ordering}, ${contiguous},
+            ${maxSequenceJump}::numeric, 'CONTRACT', decode(${digest}, 'hex'), ${commit}, ${actor}, ${reason},
+            clock_timestamp())`;
+}
+
+async function recordActivation(
+  tx: Transaction,
+  feedId: number,
+  version: number,
+  { digest, file }: LoadedContract,
+  { actor }: ActivationOptions,
+): Promise<void> {
+  const detail = JSON.stringify({ version, digest, file });
+  await tx.$queryRaw`SELECT append_admin_event('CONTRACT_ACTIVATED', ${feedId}, ${actor}, ${detail})`;
+}
+
+/** Against the last version that came from a file, so that a restart does not undo a change made through the API. */
+async function policyChanged(tx: Transaction, feedId: number, dedup: DedupPolicy): Promise<boolean> {
+  const last = await tx.policyVersion.findFirst({ where: { feedId, origin: 'CONTRACT' }, orderBy: { version: 'desc' } });
+  return (
+    last === null ||
+    last.windowSeconds !== dedup.windowSeconds ||
+    last.maxEntries !== dedup.maxEntries ||
+    last.ordering !== dedup.ordering ||
+    last.contiguous !== dedup.contiguous ||
+    (last.maxSequenceJump?.toFixed() ?? null) !== dedup.maxSequenceJump
+  );
+}
+
+function refuseSilentIdentityChange(loaded: LoadedContract, before: FeedContract, head: Head): void {
+  const identityOf = ({ identity, items, digest }: FeedContract) => JSON.stringify([{ ...identity, version: 0 }, items, digest]);
+  if (head.size === 0n || identityOf(loaded.contract) === identityOf(before)) return;
+  if (loaded.contract.identity.version > before.identity.version) return;
+  throw new ActivationRefused(
+    loaded.file,
+    `identity, items or digest of feed ${loaded.contract.feed} changed while it has ${head.size} entries; ` +
+      'the keys of before would no longer be found, so this needs a higher identity.version',
+  );
+}
+
+/** The policy in force may come from the API: the new file's delivery must fit it, unless the file brings its own. */
+async function refuseSmallWindow(tx: Transaction, feedId: number, head: Head, loaded: LoadedContract): Promise<void> {
+  const { delivery, dedup, feed } = loaded.contract;
+  if (await policyChanged(tx, feedId, dedup)) return;
+  const where = { feedId_version: { feedId, version: head.policy_version } };
+  const { windowSeconds } = await tx.policyVersion.findUniqueOrThrow({ where });
+  const needed = delivery.sessionExpirySeconds + delivery.maxReplayDelaySeconds;
+  if (windowSeconds > needed) return;
+  throw new ActivationRefused(
+    loaded.file,
+    `the policy in force for feed ${feed} has windowSeconds ${windowSeconds}, which does not exceed ` +
+      `sessionExpirySeconds ${delivery.sessionExpirySeconds} + maxReplayDelaySeconds ${delivery.maxReplayDelaySeconds} = ${needed}`,
+  );
+}
+
+function bytes(hex: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(hex, 'hex'));
+}
+
+function first<T>(rows: readonly T[]): T {
+  const row = rows[0];
+  if (row === undefined) throw new Error('the database answered nothing');
+  return row;
+}

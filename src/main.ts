@@ -1,0 +1,180 @@
+#!/usr/bin/env node
+/**
+ * The command line; the only file that touches environment, signals and exit codes.
+ */
+import { readFileSync } from 'node:fs';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Role } from './app';
+import { runDemo } from './cli/demo';
+import { messageOf } from './cli/message';
+import { runMigrate } from './cli/migrate';
+import { writeSchemas } from './cli/schemas';
+import { serve } from './cli/serve';
+import { TAIL_OUTCOMES, tail } from './cli/tail';
+import { createTokenIn, describeToken } from './cli/token';
+import { readConfig } from './config';
+import type { Config } from './config';
+import type { EntryOutcome } from './ledger/entry';
+import { createLogger } from './ops/logger';
+import { ROLES } from './ops/roles';
+import type { Role as AccessRole } from './ops/roles';
+
+function config(): Config {
+  return readConfig(process.env, (path) => readFileSync(path, 'utf8'));
+}
+
+/** How long a second signal is taken for the first again: npm passes on the Ctrl-C that the terminal sent to us too. */
+const SAME_SIGNAL_MS = 1_000;
+
+/** Resolves at the first SIGINT or SIGTERM; a later one ends the process at once. */
+function stopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    let firstAt: number | null = null;
+    const onSignal = (signal: string) => {
+      firstAt ??= performance.now();
+      if (performance.now() - firstAt > SAME_SIGNAL_MS) process.exit(130);
+      resolve(signal);
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+  });
+}
+
+function httpUrl(text: string): string {
+  if (URL.canParse(text) && /^https?:\/\//.test(text)) return text;
+  throw new InvalidArgumentError('it begins with http:// or https://');
+}
+
+function wholeDays(text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('a whole number of days, 1 to 9999');
+}
+
+const program = new Command('replay-ledger')
+  .description('Lands every incident update of an at-least-once MQTT feed exactly once, and records every decision.')
+  .showHelpAfterError();
+
+program
+  .command('serve')
+  .description('consume the feeds and answer queries; without any configuration on embedded parts')
+  .addOption(
+    new Option('--role <role>', 'run one part in this process')
+      .choices(['all', 'consumer', 'api', 'relay'])
+      .default('all'),
+  )
+  .action(async ({ role }: { role: Role }) => {
+    const settings = config();
+    const log = createLogger(settings.logLevel);
+    const stopping = stopSignal();
+    const served = await serve(settings, log, role);
+    const signal = await stopping;
+    log.info({ signal }, 'stopping');
+    await served.close();
+    log.info({}, 'stopped');
+  });
+
+program
+  .command('demo')
+  .description('the night of the hurricane: a broker dies, its standby delivers again, and nothing is counted twice')
+  .option('--once', 'end after the story instead of keeping the API open')
+  .option('--json', 'print one JSON object instead of the story')
+  .action(async (options: { once?: boolean; json?: boolean }) => {
+    const once = options.once === true || process.stdout.isTTY !== true;
+    await runDemo({ once, json: options.json === true, stop: stopSignal() });
+  });
+
+program
+  .command('migrate')
+  .description('bring the database to this version, as MIGRATE_DATABASE_URL or DATABASE_URL')
+  .action(() => runMigrate(config()));
+
+interface TailFlags {
+  readonly url: string;
+  readonly tokenFile?: string;
+  readonly feed?: string;
+  readonly incident?: string;
+  readonly agency?: string;
+  readonly source?: string;
+  readonly outcome?: readonly EntryOutcome[];
+  readonly held?: true;
+  readonly after?: string;
+  readonly json?: true;
+}
+
+program
+  .command('tail')
+  .description('show decisions of a running service as they are made; end it by Ctrl-C')
+  .option('--url <url>', 'GraphQL address of the service', httpUrl, 'http://127.0.0.1:4000/graphql')
+  .option('--token-file <file>', 'file that holds the token to read with')
+  .option('--feed <name>', 'of this feed')
+  .option('--incident <id>', 'about this incident')
+  .option('--agency <name>', 'of this agency')
+  .option('--source <id>', 'of this source')
+  .addOption(new Option('--outcome <outcomes...>', 'with one of these outcomes').choices(TAIL_OUTCOMES))
+  .option('--held', 'held ones alone')
+  .option('--after <cursor>', 'go on after this cursor, as --json shows it')
+  .option('--json', 'one JSON object a line')
+  .action(async (flags: TailFlags) => {
+    const stop = new AbortController();
+    void stopSignal().then(() => stop.abort());
+    // The reader of a pipe went away, as `head` does.
+    process.stdout.on('error', () => process.exit(0));
+    const { feed, incident, agency, source, outcome, held } = flags;
+    await tail({
+      url: flags.url,
+      token: flags.tokenFile === undefined ? null : readFileSync(flags.tokenFile, 'utf8').trim(),
+      filter: { feed, incidentId: incident, agency, sourceId: source, outcome, held },
+      after: flags.after ?? null,
+      json: flags.json === true,
+      colour: process.stdout.isTTY === true && (process.env.NO_COLOR ?? '') === '',
+      signal: stop.signal,
+      write: (line) => process.stdout.write(`${line}\n`),
+      note: (line) => process.stderr.write(`${line}\n`),
+    });
+  });
+
+interface TokenFlags {
+  readonly role: AccessRole;
+  readonly name: string;
+  readonly agency?: readonly string[];
+  readonly expiresInDays?: number;
+  readonly file?: string;
+}
+
+program
+  .command('token')
+  .description('tokens for the API')
+  .command('create')
+  .description('make a token and show it once; the file that API_TOKENS_FILE names keeps its hash alone')
+  .addOption(new Option('--role <role>', 'what its bearer may do').choices(ROLES).makeOptionMandatory())
+  .requiredOption('--name <name>', 'whom it is for, as the audit trail names them')
+  .option('--agency <names...>', 'limit it to what these agencies sent')
+  .option('--expires-in-days <days>', 'refuse it after this time', wholeDays)
+  .option('--file <file>', 'append it to this file; otherwise its line is shown')
+  .action((flags: TokenFlags) => {
+    const options = {
+      role: flags.role,
+      name: flags.name,
+      agencies: flags.agency ?? [],
+      expiresInDays: flags.expiresInDays ?? null,
+      file: flags.file ?? null,
+    };
+    const created = createTokenIn(options, Date.now());
+    console.error(describeToken(created, options));
+    console.log(created.token);
+  });
+
+program
+  .command('schemas')
+  .description('write schema/: the GraphQL schema and the JSON Schema of feed contracts')
+  .argument('[dir]', 'folder to write to', 'schema')
+  .action((dir: string) => writeSchemas(dir));
+
+program.parseAsync(process.argv).then(
+  // Handles that a library leaves open must not keep a command that has ended.
+  () => process.exit(process.exitCode ?? 0),
+  (error: unknown) => {
+    console.error(`replay-ledger: ${messageOf(error)}`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,175 @@
+/**
+ * Tells the metrics what the main path did, from outside: decorators of its ports and listeners of its events, so that
+ * the path itself stays the order of its steps.
+ */
+import { claimKey } from '../dedup/state';
+import type { DecidedBatch } from '../dedup/state';
+import type { BatchToWrite, Locked } from '../ledger/port';
+import type { ReceivedDelivery, Subscriber, SubscriberEvent, SubscriberOptions } from '../mqtt/port';
+import type { Window } from '../window/window';
+import type { Metrics } from './metrics';
+
+/** What the pipeline reports of a batch. */
+export interface CommittedBatch {
+  readonly write: Pick<BatchToWrite, 'firstPosition' | 'received' | 'recordedAtMicros' | 'termOpened'>;
+  readonly decided: Pick<DecidedBatch, 'decisions'>;
+  /** Originals as they were read under the lock. */
+  readonly claims: Locked['claims'];
+}
+
+/** A feed's batch under way; one at a time (design section 5). */
+interface Attempt {
+  readonly startedAtMs: number;
+  /** What the window knew; null where it could not answer. */
+  readonly known: ReadonlyMap<string, number> | null;
+}
+
+export class Observer {
+  private readonly attempts = new Map<string, Attempt>();
+
+  constructor(private readonly metrics: Metrics) {}
+
+  /** The window, with its answers and failures noted. */
+  window(window: Window): Window {
+    const { windowUnavailable } = this.metrics;
+    return {
+      lookup: async (feed, keys) => {
+        const startedAtMs = performance.now();
+        const hints = await window.lookup(feed, keys);
+        windowUnavailable.set({ operation: 'lookup' }, hints === null ? 1 : 0);
+        // A committed attempt is forgotten, so one that is still there failed.
+        if (this.attempts.has(feed)) this.metrics.batchRetries.inc({ feed });
+        this.attempts.set(feed, { startedAtMs, known: hints?.positions ?? null });
+        return hints;
+      },
+      record: async (feed, update) => {
+        const recorded = await window.record(feed, update);
+        windowUnavailable.set({ operation: 'record' }, recorded ? 0 : 1);
+        return recorded;
+      },
+      close: () => window.close(),
+    };
+  }
+
+  /** A batch is committed, and recorded in the window. */
+  committed(feed: string, { write, decided, claims }: CommittedBatch): void {
+    const { metrics } = this;
+    const attempt = this.attempts.get(feed);
+    this.attempts.delete(feed);
+    metrics.messagesReceived.inc({ feed }, write.received);
+    metrics.batchMessages.observe({ feed }, write.received);
+    if (attempt !== undefined)
+      metrics.batchDuration.observe({ feed }, (performance.now() - attempt.startedAtMs) / 1000);
+    if (write.termOpened !== null) metrics.termsOpened.inc({ feed });
+    this.count(feed, decided);
+    this.lookups(feed, write.firstPosition, decided, attempt?.known ?? null);
+    this.lags(feed, write, decided, claims);
+  }
+
+  /** A subscriber that is seen through: what comes, and what of it was acknowledged. */
+  subscriber(feed: string, options: SubscriberOptions, create: (options: SubscriberOptions) => Subscriber): Subscriber {
+    const { deliveriesReceived, deliveriesInFlight, bytesInFlight, acknowledgementDelay } = this.metrics;
+    const subscriber = create({
+      ...options,
+      sink: {
+        offer: (delivery) => {
+          deliveriesReceived.inc({ feed, qos: String(delivery.qos) });
+          deliveriesInFlight.inc({ feed });
+          bytesInFlight.inc({ feed }, delivery.payload.byteLength);
+          return options.sink.offer(delivery);
+        },
+      },
+    });
+    return {
+      start: () => subscriber.start(),
+      resume: () => subscriber.resume(),
+      stopIntake: () => subscriber.stopIntake(),
+      close: () => subscriber.close(),
+      acknowledge: (deliveries) => {
+        const written = subscriber.acknowledge(deliveries);
+        deliveriesInFlight.dec({ feed }, deliveries.length);
+        bytesInFlight.dec({ feed }, bytesOf(deliveries));
+        const [oldest] = deliveries;
+        if (oldest) acknowledgementDelay.observe({ feed }, Math.max(0, Date.now() - oldest.receivedAtMs) / 1000);
+        return written;
+      },
+    };
+  }
+
+  subscriberEvent(feed: string, event: SubscriberEvent): void {
+    if (event.type === 'connected') this.metrics.connected.set({ feed }, 1);
+    if (event.type !== 'disconnected') return;
+    this.metrics.connected.set({ feed }, 0);
+    this.metrics.disconnects.inc({ feed });
+  }
+
+  leaseTaken(feed: string): void {
+    this.metrics.leaseOwner.set({ feed }, 1);
+  }
+
+  /** Nothing of the feed is in this process any more; what was not acknowledged is the broker's again. */
+  leaseGiven(feed: string): void {
+    this.attempts.delete(feed);
+    const { leaseOwner, connected, deliveriesInFlight, bytesInFlight, deliveriesWaiting } = this.metrics;
+    for (const gauge of [leaseOwner, connected, deliveriesInFlight, bytesInFlight, deliveriesWaiting]) {
+      gauge.set({ feed }, 0);
+    }
+  }
+
+  /** Summed up first: an increment costs more than an addition. */
+  private count(feed: string, { decisions }: CommittedBatch['decided']): void {
+    const counts = new Map<string, { readonly outcome: string; readonly tier: string; count: number }>();
+    for (const { outcome, tier } of decisions) {
+      const name = `${outcome} ${tier}`;
+      const seen = counts.get(name);
+      if (seen === undefined) counts.set(name, { outcome, tier, count: 1 });
+      else seen.count += 1;
+    }
+    for (const { outcome, tier, count } of counts.values()) this.metrics.decisions.inc({ feed, outcome, tier }, count);
+  }
+
+  private lookups(
+    feed: string,
+    firstPosition: number,
+    { decisions }: CommittedBatch['decided'],
+    known: Attempt['known'],
+  ): void {
+    let hits = 0;
+    let misses = 0;
+    let fallbackHits = 0;
+    for (const { message, outcome, original } of decisions) {
+      if (message.kind !== 'keyed') continue;
+      const isKnown = known?.has(claimKey(message.keyVersion, message.key)) === true;
+      if (isKnown) hits += 1;
+      else misses += 1;
+      // An original of the same batch could be in no window yet.
+      const fromLedger = outcome === 'DUPLICATE_SUPPRESSED' && original !== null && original < firstPosition;
+      if (fromLedger && !isKnown) fallbackHits += 1;
+    }
+    const { windowLookups, windowFallbackHits } = this.metrics;
+    windowLookups.inc({ feed, result: 'hit' }, hits);
+    windowLookups.inc({ feed, result: known === null ? 'unavailable' : 'miss' }, misses);
+    windowFallbackHits.inc({ feed }, fallbackHits);
+  }
+
+  private lags(
+    feed: string,
+    { recordedAtMicros }: CommittedBatch['write'],
+    { decisions }: CommittedBatch['decided'],
+    claims: CommittedBatch['claims'],
+  ): void {
+    for (const { message, outcome, original } of decisions) {
+      if (outcome !== 'DUPLICATE_SUPPRESSED' || message.kind !== 'keyed') continue;
+      const claim = claims
+        .get(claimKey(message.keyVersion, message.key))
+        ?.find(({ position }) => position === original);
+      // Not among the claims that were read: an original of the same batch, recorded at the same time.
+      const lagMicros = claim === undefined ? 0 : recordedAtMicros - claim.recordedAtMicros;
+      this.metrics.replayLag.observe({ feed }, lagMicros / 1e6);
+    }
+  }
+}
+
+function bytesOf(deliveries: readonly ReceivedDelivery[]): number {
+  return deliveries.reduce((sum, { payload }) => sum + payload.byteLength, 0);
+}

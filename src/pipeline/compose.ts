@@ -1,0 +1,137 @@
+/**
+ * From decisions to what is written (design section 5, steps 5 and 6). Pure.
+ */
+import type { KeyedMessage } from '../contract/types';
+import { claims, isHeld } from '../dedup/state';
+import type { DecidedBatch, Decision } from '../dedup/state';
+import { ENCODING_VERSION, timeText } from '../ledger/entry';
+import type { LedgerEntry } from '../ledger/entry';
+import { leafHash } from '../ledger/leaf';
+import type { BatchToWrite, EntryToWrite, Locked, StoredPayload } from '../ledger/port';
+import type { TermCheck } from '../ledger/term';
+import type { Received } from './prepare';
+
+export interface BatchContext {
+  readonly id: string;
+  readonly feed: string;
+  readonly feedId: number;
+  readonly locked: Locked;
+  readonly term: TermCheck;
+}
+
+export function composeBatch(
+  context: BatchContext,
+  received: readonly Received[],
+  decided: DecidedBatch,
+): BatchToWrite {
+  const { locked, term } = context;
+  const recordedAt = timeText(locked.recordedAtMicros);
+  const entries = decided.decisions.map((decision, index): EntryToWrite => {
+    // `decide` answers one decision a message, in the same order.
+    const entry = entryOf(context, received[index] as Received, decision, recordedAt);
+    return { entry, leafHash: leafHash(entry), appliedKey: decision.outcome === 'APPLIED' ? entry.key : null };
+  });
+  return {
+    id: context.id,
+    feedId: context.feedId,
+    term: term.term,
+    termOpened: term.opened,
+    firstPosition: locked.size,
+    recordedAtMicros: locked.recordedAtMicros,
+    received: received.length,
+    deliveries: new Set(received.map(({ delivery }) => delivery)).size,
+    policyVersion: locked.policy.version,
+    contractDigest: locked.contractDigest,
+    entries,
+    payloads: payloadsOf(received),
+    sources: decided.sources,
+    fields: decided.fields,
+    members: decided.members,
+    outbox: decided.outbox,
+  };
+}
+
+function entryOf(context: BatchContext, received: Received, decision: Decision, recordedAt: string): LedgerEntry {
+  const { delivery, bytesDigest, message } = received;
+  const { outcome } = decision;
+  return {
+    feed: context.feed,
+    position: decision.position,
+    term: context.term.term,
+    encodingVersion: ENCODING_VERSION,
+    batchId: context.id,
+    itemIndex: message.itemIndex,
+    outcome,
+    tier: decision.tier,
+    reason: decision.reason,
+    held: isHeld(outcome),
+    late: decision.late,
+    ...(message.kind === 'keyed' ? identityColumns(message, outcome) : noIdentity(bytesDigest)),
+    bytesDigest,
+    original: decision.original,
+    resolves: null,
+    actor: null,
+    note: decision.note === null ? null : storable(decision.note),
+    policyVersion: context.locked.policy.version,
+    contractDigest: context.locked.contractDigest,
+    broker: delivery.broker,
+    topic: storable(delivery.topic),
+    qos: delivery.qos,
+    dup: delivery.dup,
+    retained: delivery.retained,
+    recordedAt,
+  };
+}
+
+function identityColumns(message: KeyedMessage, outcome: Decision['outcome']) {
+  const { identity } = message;
+  return {
+    keyVersion: message.keyVersion,
+    key: message.key,
+    claimDigest: claims(outcome) ? message.claimDigest : null,
+    payloadDigest: message.payloadDigest,
+    agency: identity.agency,
+    sourceId: identity.sourceId,
+    epoch: identity.epoch,
+    sequence: identity.sequence,
+    eventId: identity.eventId === null ? null : JSON.stringify(identity.eventId),
+    incidentId: message.incidentId,
+    occurredAt: message.occurredAt,
+  };
+}
+
+/** Where there is no canonical form, the payload digest is that of the bytes (design section 4). */
+function noIdentity(bytesDigest: string) {
+  return {
+    keyVersion: null,
+    key: null,
+    claimDigest: null,
+    payloadDigest: bytesDigest,
+    agency: null,
+    sourceId: null,
+    epoch: null,
+    sequence: null,
+    eventId: null,
+    incidentId: null,
+    occurredAt: null,
+  };
+}
+
+/** Text that is only shown, made storable: Postgres has no NUL, and JSON no lone surrogates. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\uFFFD');
+}
+
+/** Each delivery's bytes once; of one that was too large only digest and size. */
+function payloadsOf(received: readonly Received[]): StoredPayload[] {
+  const payloads = new Map<string, StoredPayload>();
+  for (const { delivery, bytesDigest, message } of received) {
+    const tooLarge = message.kind === 'malformed' && message.reason === 'payload_too_large';
+    payloads.set(bytesDigest, {
+      bytesDigest,
+      bytes: tooLarge ? null : delivery.payload,
+      sizeBytes: delivery.payload.byteLength,
+    });
+  }
+  return [...payloads.values()];
+}

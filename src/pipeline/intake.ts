@@ -1,0 +1,89 @@
+/**
+ * The queue between the subscriber and the worker: deliveries in receive order, bounded by count and bytes.
+ *
+ * While it is open it never refuses a delivery (the bytes are in memory already); at the bound it answers that no more
+ * should be read.
+ * States: open (takes and gives) → closed (takes nothing new, gives what it has) → drained.
+ */
+import type { DeliverySink, ReceivedDelivery } from '../mqtt/port';
+
+export interface IntakeLimits {
+  readonly maxDeliveries: number;
+  readonly maxBytes: number;
+}
+
+export interface BatchLimits {
+  readonly maxDeliveries: number;
+  readonly maxBytes: number;
+}
+
+export class Intake implements DeliverySink {
+  private queue: ReceivedDelivery[] = [];
+  private bytes = 0;
+  private full = false;
+  private closed = false;
+  private waiting: (() => void) | null = null;
+
+  /** @param onRoom called when the queue was full and half of it has been taken */
+  constructor(
+    private readonly limits: IntakeLimits,
+    private readonly onRoom: () => void,
+  ) {}
+
+  offer(delivery: ReceivedDelivery): boolean {
+    // Unacknowledged, so the broker delivers it again.
+    if (this.closed) return false;
+    this.queue.push(delivery);
+    this.bytes += delivery.payload.byteLength;
+    this.wake();
+    if (this.queue.length >= this.limits.maxDeliveries || this.bytes >= this.limits.maxBytes) this.full = true;
+    return !this.full;
+  }
+
+  /** Deliveries that wait. */
+  get depth(): number {
+    return this.queue.length;
+  }
+
+  /** The next deliveries, at least one, in receive order; null once the intake is closed and empty. */
+  async take(limits: BatchLimits): Promise<readonly ReceivedDelivery[] | null> {
+    while (this.queue.length === 0) {
+      if (this.closed) return null;
+      await new Promise<void>((resolve) => (this.waiting = resolve));
+    }
+    let count = 0;
+    let bytes = 0;
+    for (const delivery of this.queue) {
+      if (count > 0 && (count >= limits.maxDeliveries || bytes + delivery.payload.byteLength > limits.maxBytes)) break;
+      count += 1;
+      bytes += delivery.payload.byteLength;
+    }
+    const batch = this.queue.splice(0, count);
+    this.bytes -= bytes;
+    this.signalRoom();
+    return batch;
+  }
+
+  /** Takes no more; `discard` also drops what waits, which the broker then delivers again. */
+  close(discard: boolean): void {
+    this.closed = true;
+    if (discard) {
+      this.queue = [];
+      this.bytes = 0;
+    }
+    this.wake();
+  }
+
+  private signalRoom(): void {
+    const roomy = this.queue.length <= this.limits.maxDeliveries / 2 && this.bytes <= this.limits.maxBytes / 2;
+    if (!this.full || !roomy) return;
+    this.full = false;
+    this.onRoom();
+  }
+
+  private wake(): void {
+    const waiting = this.waiting;
+    this.waiting = null;
+    waiting?.();
+  }
+}

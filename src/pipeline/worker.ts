@@ -1,0 +1,184 @@
+/**
+ * Lands the deliveries of one feed, batch after batch (design section 5).
+ *
+ * States: running (takes a batch, lands it, acknowledges it) → stopping (`stop`: lands the batch at hand and what
+ * waits, takes nothing new) → stopped. `abandon` ends it between two tries: what is not acknowledged comes again.
+ *
+ * A failure of the database is retried for ever, unacknowledged, so the broker keeps the messages. A value that the
+ * database refuses is isolated: the batch is repeated one message at a time, and that message is held.
+ */
+import type { Logger } from '../ops/port';
+import { LedgerError } from '../ledger/port';
+import type { ReceivedDelivery, Subscriber } from '../mqtt/port';
+import type { WakeUps } from '../live/port';
+import { Backoff } from './backoff';
+import type { BackoffLimits } from './backoff';
+import type { ContractSource, FeedRuntime } from './feed';
+import type { BatchLimits, Intake } from './intake';
+import { decodeAll } from './prepare';
+import type { Received } from './prepare';
+import { ContractChanged, processBatch } from './process-batch';
+import type { BatchPorts, Committed } from './process-batch';
+
+export interface WorkerPorts extends BatchPorts {
+  readonly contracts: ContractSource;
+  readonly wakeUps: WakeUps;
+  readonly log: Logger;
+  readonly onCommitted: (feed: string, committed: Committed) => void;
+}
+
+export interface WorkerOptions {
+  readonly batch: BatchLimits;
+  readonly retry: BackoffLimits;
+}
+
+export class FeedWorker {
+  private readonly abandoned = new AbortController();
+  private running: Promise<void> | null = null;
+
+  constructor(
+    private readonly ports: WorkerPorts,
+    private readonly feed: FeedRuntime,
+    private readonly intake: Intake,
+    private readonly subscriber: Pick<Subscriber, 'acknowledge'>,
+    private readonly options: WorkerOptions,
+  ) {}
+
+  start(): void {
+    this.running ??= this.run();
+  }
+
+  /** Resolves when everything taken has been landed and acknowledged. */
+  async stop(): Promise<void> {
+    this.intake.close(false);
+    await this.running;
+  }
+
+  /** Gives up what is not committed yet. */
+  abandon(): void {
+    this.intake.close(true);
+    this.abandoned.abort();
+  }
+
+  private async run(): Promise<void> {
+    for (;;) {
+      const deliveries = await this.intake.take(this.options.batch);
+      if (deliveries === null) return;
+      try {
+        await this.land(deliveries);
+      } catch (error) {
+        if (this.abandoned.signal.aborted) return;
+        throw error;
+      }
+    }
+  }
+
+  private async land(deliveries: readonly ReceivedDelivery[]): Promise<void> {
+    const size = await this.commitAll(deliveries);
+    // 9. Acknowledge every delivery, in receive order. Never earlier.
+    this.subscriber.acknowledge(deliveries);
+    this.ports.onStep('acknowledged', this.feed.name);
+    // 10. Wake the subscribers.
+    this.ports.wakeUps.notify(this.feed.name, size);
+    this.ports.onStep('woken', this.feed.name);
+  }
+
+  /** Answers the size of the ledger once every message of the deliveries has its entry. */
+  private async commitAll(deliveries: readonly ReceivedDelivery[]): Promise<number> {
+    for (;;) {
+      const received = decodeAll(this.feed.active, deliveries);
+      try {
+        return await this.commit(received);
+      } catch (error) {
+        if (!(error instanceof ContractChanged)) throw error;
+        this.feed.active = await this.loadContract(error.digest);
+      }
+    }
+  }
+
+  private async commit(received: readonly Received[]): Promise<number> {
+    try {
+      return await this.tryUntilDecided(received);
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      this.ports.log.warn({ feed: this.feed.name, sqlState: error.sqlState }, 'a value was refused; isolating it');
+    }
+    let size = 0;
+    for (const one of received) size = await this.commitOne(one);
+    return size;
+  }
+
+  /** A message alone: what the database refuses of it is given up step by step, and it is held. */
+  private async commitOne(one: Received): Promise<number> {
+    let attempt = one;
+    for (const reduce of [withoutEffects, withoutIncident]) {
+      try {
+        return await this.tryUntilDecided([attempt]);
+      } catch (error) {
+        if (!isDataError(error)) throw error;
+        attempt = reduce(attempt, error);
+      }
+    }
+    return this.tryUntilDecided([attempt], { evenRefused: true });
+  }
+
+  /**
+   * Tries until the database takes the batch.
+   * @throws LedgerError with code DATA, unless `evenRefused`
+   * @throws ContractChanged
+   */
+  private async tryUntilDecided(
+    received: readonly Received[],
+    { evenRefused = false }: { evenRefused?: boolean } = {},
+  ): Promise<number> {
+    return this.retrying(
+      async () => {
+        const committed = await processBatch(this.ports, this.feed, received, (feedId, id) => this.settle(feedId, id));
+        this.ports.onCommitted(this.feed.name, committed);
+        return committed.memory.size;
+      },
+      (error) => !(error instanceof ContractChanged) && (evenRefused || !isDataError(error)),
+    );
+  }
+
+  private settle(feedId: number, batchId: string): Promise<boolean> {
+    return this.retrying(
+      () => this.ports.ledger.committed(feedId, batchId),
+      () => true,
+    );
+  }
+
+  private loadContract(digest: string) {
+    return this.retrying(
+      () => this.ports.contracts.load(this.feed.feedId, digest),
+      () => true,
+    );
+  }
+
+  private async retrying<T>(work: () => Promise<T>, mayRetry: (error: unknown) => boolean): Promise<T> {
+    const backoff = new Backoff(this.options.retry);
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!mayRetry(error)) throw error;
+        this.ports.log.warn({ feed: this.feed.name, err: error }, 'the batch is tried again');
+        await backoff.wait(this.abandoned.signal);
+      }
+    }
+  }
+}
+
+function isDataError(error: unknown): error is LedgerError {
+  return error instanceof LedgerError && error.code === 'DATA';
+}
+
+function withoutEffects(one: Received, error: LedgerError): Received {
+  if (one.message.kind !== 'keyed') return one;
+  const detail = `the database refused its effects (SQLSTATE ${error.sqlState ?? 'unknown'})`;
+  return { ...one, message: { ...one.message, plan: { ok: false, reason: 'refused_by_database', detail } } };
+}
+
+function withoutIncident(one: Received): Received {
+  return one.message.kind === 'keyed' ? { ...one, message: { ...one.message, incidentId: null } } : one;
+}
