@@ -5,6 +5,8 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import { REPOSITORY } from './product';
 
+/** A part that lost a message would wait for it for ever; the longest one takes a few minutes. */
+const PATIENCE_MS = 30 * 60_000;
 const TYPESCRIPT_HOOK = join(REPOSITORY, 'test/support/typescript-hook.js');
 
 export interface Measured {
@@ -25,10 +27,12 @@ export function runPart<Result>(part: string, job: object, nodeArgs: readonly st
       cwd: REPOSITORY,
       execArgv: ['--enable-source-maps', '--require', TYPESCRIPT_HOOK, ...nodeArgs],
     });
+    const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
     let result: Result | undefined;
     child.on('message', (message) => (result = message as Result));
     child.once('error', reject);
     child.once('exit', (code, signal) => {
+      clearTimeout(timer);
       if (code === 0 && result !== undefined) resolve(result);
       else reject(new Error(`the part ${part} failed (${signal ?? `exit code ${code}`})`));
     });

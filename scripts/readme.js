@@ -13,7 +13,9 @@ const END = '<!-- /variables -->';
 
 /** @param {readonly {name: string, meaning: string, default: string, secret?: boolean}[]} variables */
 function variablesTable(variables) {
-  const rows = variables.map(({ name, meaning, default: fallback, secret }) => `| \`${name}\`${secret ? ' ¹' : ''} | ${meaning} | ${fallback} |`);
+  const rows = variables.map(
+    ({ name, meaning, default: fallback, secret }) => `| \`${name}\`${secret ? ' ¹' : ''} | ${meaning} | ${fallback} |`,
+  );
   return ['| variable | meaning | default |', '| --- | --- | --- |', ...rows].join('\n');
 }
 

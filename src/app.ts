@@ -15,6 +15,7 @@ import { activateContracts, readContractFiles } from './startup/contracts';
 import { openLive } from './startup/live';
 import { openMetrics } from './startup/metrics';
 import { startRelays } from './startup/relays';
+import { StartError } from './startup/parts';
 import { openStorage } from './startup/storage';
 import { openWindow } from './startup/window';
 
@@ -53,6 +54,8 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
   const runs = (part: Role) => role === 'all' || role === part;
 
   const tokens = openTokens(config, log, cleanup);
+  // It asks nobody for a token yet: beside a token file it would look protected, and not be.
+  if (runs('api') && tokens !== null) throw new StartError('API_TOKENS_FILE: the API cannot check tokens yet');
   const contracts = await readContractFiles(config.contractsDir);
   const storage = await openStorage(config, cleanup);
   const health = new Health(storage.main);

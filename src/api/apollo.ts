@@ -34,7 +34,8 @@ export function createApollo({ schema, limits, development }: OperationRules, lo
     // Apollo would look it up in the environment, and behave by it.
     nodeEnv: 'production',
     parseOptions: { maxTokens: limits.maxTokens },
-    formatError: (_, error) => maskError(error, { correlationId: currentCorrelationId.getStore() ?? '', development, log }),
+    formatError: (_, error) =>
+      maskError(error, { correlationId: currentCorrelationId.getStore() ?? '', development, log }),
     logger: {
       debug: () => undefined,
       info: (message: string) => log.info({}, message),
@@ -58,7 +59,8 @@ function costPlugin(limits: ApiLimits): ApolloServerPlugin<ApiContext> {
     requestDidStart: () =>
       Promise.resolve({
         didResolveOperation: ({ schema, document, operation, request }) => {
-          const excess = operation && measure({ schema, document, operation, variables: request.variables ?? {} }, limits);
+          const excess =
+            operation && measure({ schema, document, operation, variables: request.variables ?? {} }, limits);
           if (!excess) return Promise.resolve();
           const http = { status: 400, headers: new HeaderMap() };
           return Promise.reject(new GraphQLError(excess.message, { originalError: excess, extensions: { http } }));

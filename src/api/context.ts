@@ -4,7 +4,7 @@ import type { HeadWatcher } from './live/heads';
 import type { Gate } from './live/gate';
 import type { ApiLimits } from './limits';
 import type { ApiLog } from './log';
-import { ContractTexts } from './read/contracts';
+import type { ContractTexts } from './read/contracts';
 import { createLoaders } from './read/loaders';
 import type { Loaders } from './read/loaders';
 import { Messages } from './read/messages';

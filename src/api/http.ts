@@ -51,7 +51,10 @@ export async function serveGraphql(
   } catch (error) {
     const { correlationId } = of;
     if (error instanceof Refusal) {
-      log.warn({ correlationId, code: error.code, method: request.method, origin: request.headers.origin }, 'request refused');
+      log.warn(
+        { correlationId, code: error.code, method: request.method, origin: request.headers.origin },
+        'request refused',
+      );
       sendError(response, error.status, { code: error.code, message: error.message, correlationId }, error.headers);
     } else if (!response.destroyed) {
       log.error({ err: error, correlationId }, 'request failed');
@@ -99,7 +102,11 @@ export function sendError(
     return;
   }
   const text = JSON.stringify({ errors: [{ message, extensions: { code, correlationId } }] });
-  response.writeHead(status, { ...headers, 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+  response.writeHead(status, {
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+  });
   response.end(`${text}\n`);
 }
 
@@ -109,7 +116,8 @@ function refuseUnsafeGet(request: IncomingMessage, search: string, maxTokens: nu
     throw new Refusal(405, 'BAD_REQUEST', 'mutations are sent by POST', { allow: 'POST' });
   }
   const scripted =
-    mediaTypeOf(request) === 'application/json' || PREFLIGHT_HEADERS.some((name) => (request.headers[name] ?? '') !== '');
+    mediaTypeOf(request) === 'application/json' ||
+    PREFLIGHT_HEADERS.some((name) => (request.headers[name] ?? '') !== '');
   if (!scripted) {
     throw new Refusal(403, 'FORBIDDEN', `a GET needs one of the headers ${PREFLIGHT_HEADERS.join(', ')}, not empty`);
   }
@@ -131,9 +139,11 @@ async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise
     throw new Refusal(415, 'BAD_REQUEST', 'the content type must be application/json', { accept: 'application/json' });
   }
   const charset = /;\s*charset\s*=\s*"?([^;"\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
-  if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw new Refusal(415, 'BAD_REQUEST', 'the charset must be utf-8');
+  if (charset !== undefined && !/^utf-?8$/i.test(charset))
+    throw new Refusal(415, 'BAD_REQUEST', 'the charset must be utf-8');
   const encoding = request.headers['content-encoding'] ?? 'identity';
-  if (encoding.toLowerCase() !== 'identity') throw new Refusal(415, 'BAD_REQUEST', 'compressed bodies are not accepted');
+  if (encoding.toLowerCase() !== 'identity')
+    throw new Refusal(415, 'BAD_REQUEST', 'compressed bodies are not accepted');
   const bytes = await readBody(request, maxBytes);
   let body: unknown;
   try {
@@ -149,7 +159,8 @@ async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise
 
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   // The rest of a body that is too large is not read: the connection ends with the answer.
-  const tooLarge = () => new Refusal(413, 'BAD_REQUEST', `the body must not exceed ${maxBytes} bytes`, { connection: 'close' });
+  const tooLarge = () =>
+    new Refusal(413, 'BAD_REQUEST', `the body must not exceed ${maxBytes} bytes`, { connection: 'close' });
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;

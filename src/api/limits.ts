@@ -40,7 +40,7 @@ export const DEFAULT_LIMITS: ApiLimits = {
   maxBodyBytes: 256 * 1024,
   maxTokens: 2000,
   maxDepth: 12,
-  maxCost: 20_000,
+  maxCost: 10_000,
   maxPayloadBytes: 16 * 1024 * 1024,
   maxOperationsPerSocket: 20,
   maxSockets: 2500,

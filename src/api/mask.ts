@@ -5,8 +5,8 @@
 import { GraphQLError } from 'graphql';
 import type { GraphQLFormattedError } from 'graphql';
 import { sqlState } from '../ledger/sql-error';
-import { toStorageError } from '../ledger/storage-error';
-import { ApiError } from './errors';
+import { ApiError, REQUEST_ERROR_CODES } from './errors';
+import type { ApiErrorCode, SERVICE_ERROR_CODES } from './errors';
 import type { ApiLog } from './log';
 
 export interface MaskOptions {
@@ -16,22 +16,15 @@ export interface MaskOptions {
   readonly log: ApiLog;
 }
 
-/** Errors about the request itself, found before execution: their messages quote the request and the schema alone. */
-const REQUEST_CODES = new Set([
-  'GRAPHQL_PARSE_FAILED',
-  'GRAPHQL_VALIDATION_FAILED',
-  'OPERATION_RESOLUTION_FAILURE',
-  'BAD_USER_INPUT',
-  'BAD_REQUEST',
-  'PERSISTED_QUERY_NOT_SUPPORTED',
-]);
+/** Their messages quote the request and the schema alone. */
+const REQUEST_CODES: ReadonlySet<string> = new Set(REQUEST_ERROR_CODES);
 const QUERY_CANCELED = '57014';
 const SUGGESTION = / ?Did you mean [^?]*\?/g;
 const TOO_MANY_TOKENS = /contains more tha[nt] \d+ tokens/;
 const MAX_CHAIN = 8;
 
 interface Verdict {
-  readonly code: string;
+  readonly code: ApiErrorCode | (typeof SERVICE_ERROR_CODES)[number] | (typeof REQUEST_ERROR_CODES)[number];
   readonly message: string;
   readonly facts?: Readonly<Record<string, string | number | boolean>>;
   /** How the log takes it; null: the client's own mistake. */
@@ -63,7 +56,7 @@ function judge(error: unknown): Verdict {
   if (sqlState(cause) === QUERY_CANCELED) {
     return { code: 'QUERY_TIMEOUT', message: 'the query took too long: ask for less', level: 'warn' };
   }
-  if (isOfDatabase(cause) && toStorageError(cause, '').code === 'UNREACHABLE') {
+  if (isUnavailable(cause)) {
     return { code: 'SERVICE_UNAVAILABLE', message: 'the ledger cannot be read at the moment', level: 'warn' };
   }
   return { code: 'INTERNAL_SERVER_ERROR', message: 'internal error', level: 'error' };
@@ -82,8 +75,12 @@ function judgeRequest(error: unknown, chain: readonly unknown[]): Verdict | null
   if (TOO_MANY_TOKENS.test(message)) {
     return { code: 'QUERY_TOO_COMPLEX', message: 'the document has too many tokens', level: null };
   }
-  const code = typeof extensions.code === 'string' ? extensions.code : 'GRAPHQL_VALIDATION_FAILED';
-  return REQUEST_CODES.has(code) ? { code, message, level: null } : null;
+  const code = extensions.code ?? 'GRAPHQL_VALIDATION_FAILED';
+  return isRequestCode(code) ? { code, message, level: null } : null;
+}
+
+function isRequestCode(code: unknown): code is (typeof REQUEST_ERROR_CODES)[number] {
+  return typeof code === 'string' && REQUEST_CODES.has(code);
 }
 
 /** The error and what it wraps, outermost first. */
@@ -97,8 +94,14 @@ function causesOf(error: unknown): unknown[] {
   return chain;
 }
 
-function isOfDatabase(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = (error as { code?: unknown }).code;
-  return /^(?:PrismaClient|DriverAdapter)/.test(error.name) || (typeof code === 'string' && /^E[A-Z]+$/.test(code));
+/**
+ * Whether the database is away, and not the statement wrong. With SQLSTATE: connection exceptions, lack of resources,
+ * shutdown (classes 08, 53, 57P). Without: statements are raw, so what Prisma reports came from the connection.
+ */
+function isUnavailable(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== null) return /^(?:08|53|57P)/.test(state);
+  if (!(error instanceof Error) || error.name === 'PrismaClientValidationError') return false;
+  // A connection that ended in the middle comes as a plain Error with Prisma's version on it.
+  return /^(?:PrismaClient|DriverAdapter)/.test(error.name) || 'clientVersion' in error;
 }

@@ -35,7 +35,12 @@ export function measure(of: Operation, limits: ApiLimits): ApiError | null {
   const root = of.schema.getRootType(of.operation.operation);
   if (root === undefined || root === null) return null;
   try {
-    new Measurement(of, limits).selections(of.operation.selectionSet, root, { depth: 1, times: 1, page: 1, isRoot: true });
+    new Measurement(of, limits).selections(of.operation.selectionSet, root, {
+      depth: 1,
+      times: 1,
+      page: 1,
+      isRoot: true,
+    });
     return null;
   } catch (error) {
     if (error instanceof ApiError) return error;

@@ -2,7 +2,14 @@
  * An operation that came over a WebSocket, from text to what can be executed: the steps and limits that Apollo Server
  * takes over HTTP, in the same order.
  */
-import { GraphQLError, NoSchemaIntrospectionCustomRule, getOperationAST, parse, specifiedRules, validate } from 'graphql';
+import {
+  GraphQLError,
+  NoSchemaIntrospectionCustomRule,
+  getOperationAST,
+  parse,
+  specifiedRules,
+  validate,
+} from 'graphql';
 import type { DocumentNode, ExecutionArgs, GraphQLSchema } from 'graphql';
 import { badInput } from './errors';
 import type { ApiLimits } from './limits';
@@ -24,7 +31,10 @@ export type PreparedOperation =
   | { readonly ok: true; readonly args: ExecutionArgs }
   | { readonly ok: false; readonly errors: readonly GraphQLError[] };
 
-export function prepareOperation({ query, operationName, variables }: OperationText, rules: OperationRules): PreparedOperation {
+export function prepareOperation(
+  { query, operationName, variables }: OperationText,
+  rules: OperationRules,
+): PreparedOperation {
   const { schema, limits, development } = rules;
   let document: DocumentNode;
   try {
@@ -32,8 +42,12 @@ export function prepareOperation({ query, operationName, variables }: OperationT
   } catch (error) {
     return { ok: false, errors: [coded(error, 'GRAPHQL_PARSE_FAILED')] };
   }
-  const invalid = validate(schema, document, [...specifiedRules, ...(development ? [] : [NoSchemaIntrospectionCustomRule])]);
-  if (invalid.length > 0) return { ok: false, errors: invalid.map((error) => coded(error, 'GRAPHQL_VALIDATION_FAILED')) };
+  const invalid = validate(schema, document, [
+    ...specifiedRules,
+    ...(development ? [] : [NoSchemaIntrospectionCustomRule]),
+  ]);
+  if (invalid.length > 0)
+    return { ok: false, errors: invalid.map((error) => coded(error, 'GRAPHQL_VALIDATION_FAILED')) };
   const operation = getOperationAST(document, operationName);
   if (operation === null || operation === undefined) {
     return { ok: false, errors: [refusal(badInput('operationName names no operation of the document'))] };

@@ -1,6 +1,7 @@
 /** The schema, put together. */
 import 'reflect-metadata';
-import { GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
+import { lexicographicSortSchema, printSchema } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { buildSchemaSync } from 'type-graphql';
 import type { PubSub } from 'type-graphql';
 import { DecisionResolver } from './resolvers/decision';
@@ -8,6 +9,7 @@ import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
 import { SourceResolver } from './resolvers/source';
 import { SubscriptionResolver } from './resolvers/subscription';
+import { registerEnums } from './types/enums';
 
 /** The library wants one; subscriptions read the ledger instead (design section 8), so nothing is ever sent over it. */
 const NO_PUB_SUB: PubSub = {
@@ -16,6 +18,7 @@ const NO_PUB_SUB: PubSub = {
 };
 
 export function buildApiSchema(): GraphQLSchema {
+  registerEnums();
   return buildSchemaSync({
     resolvers: [
       DecisionResolver,

@@ -85,7 +85,9 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   const webSockets = createWebSockets({ services, rules, host, viewerOf: () => LOCAL_VIEWER });
   const routes: Routes = { graphql: { apollo, services, host }, readiness: options.readiness, log };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => void serve(routes, request, response));
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => upgrade(webSockets, request, socket, head));
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+    upgrade(webSockets, request, socket, head),
+  );
   try {
     await listen(server, options.port, host);
   } catch (error) {
@@ -122,7 +124,11 @@ interface Routes {
   readonly log: ApiLog;
 }
 
-async function serve({ graphql, readiness, log }: Routes, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(
+  { graphql, readiness, log }: Routes,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const correlationId = randomUUID();
   response.setHeader('x-content-type-options', 'nosniff');
   switch (pathOf(request)) {

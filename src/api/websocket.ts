@@ -54,7 +54,11 @@ interface Extra {
 export function createWebSockets(route: WebSocketRoute): WebSockets {
   const { services, host } = route;
   const { limits, log } = services;
-  const server = new WebSocketServer({ noServer: true, maxPayload: limits.maxBodyBytes, handleProtocols: chooseProtocol });
+  const server = new WebSocketServer({
+    noServer: true,
+    maxPayload: limits.maxBodyBytes,
+    handleProtocols: chooseProtocol,
+  });
   const running = new Set<object>();
   const protocol = createProtocol(route, running);
 
@@ -65,7 +69,7 @@ export function createWebSockets(route: WebSocketRoute): WebSockets {
         protocol: socket.protocol,
         send: (data) => guard.send(data),
         close: (code, reason) => socket.close(code, reason),
-        onMessage: (take) => socket.on('message', (data) => void guard.take(() => take(String(data)))),
+        onMessage: (take) => socket.on('message', (data: Buffer) => void guard.take(() => take(data.toString('utf8')))),
       },
       { viewer: route.viewerOf(request) },
     );
@@ -209,7 +213,9 @@ function correlationOf(args: ExecutionArgs): string {
 }
 
 async function closeAll(server: WebSocketServer): Promise<void> {
-  const gone = [...server.clients].map((socket) => new Promise<void>((resolve) => socket.once('close', () => resolve())));
+  const gone = [...server.clients].map(
+    (socket) => new Promise<void>((resolve) => socket.once('close', () => resolve())),
+  );
   for (const socket of server.clients) socket.close(CLOSE_GOING_AWAY, 'the service is going away');
   const late = setTimeout(() => server.clients.forEach((socket) => socket.terminate()), GOODBYE_MS);
   await Promise.all(gone);

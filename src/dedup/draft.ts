@@ -38,9 +38,7 @@ export class Draft {
   head(message: KeyedMessage): EpochHead {
     const source = sourceOf(message);
     const epoch = epochOf(message);
-    return (
-      this.sourceChanges.get(source)?.get(epoch)?.head ?? this.state.sources.get(source)?.get(epoch) ?? UNSEEN
-    );
+    return this.sourceChanges.get(source)?.get(epoch)?.head ?? this.state.sources.get(source)?.get(epoch) ?? UNSEEN;
   }
 
   /** Highest rank of an epoch of the message's source, or null before the first applied message. */

@@ -2,8 +2,7 @@
  * Feeds, the contracts in force and the policy versions (design section 7). Both are changed under the head lock, so a
  * batch is decided under exactly one of each.
  */
-import { Prisma } from '../generated/prisma/client';
-import type { PrismaClient } from '../generated/prisma/client';
+import type { Prisma, PrismaClient } from '../generated/prisma/client';
 import type { DedupPolicy, FeedContract, LoadedContract } from '../contract/types';
 
 type Transaction = Prisma.TransactionClient;
@@ -192,7 +191,10 @@ async function recordActivation(
 
 /** Against the last version that came from a file, so that a restart does not undo a change made through the API. */
 async function policyChanged(tx: Transaction, feedId: number, dedup: DedupPolicy): Promise<boolean> {
-  const last = await tx.policyVersion.findFirst({ where: { feedId, origin: 'CONTRACT' }, orderBy: { version: 'desc' } });
+  const last = await tx.policyVersion.findFirst({
+    where: { feedId, origin: 'CONTRACT' },
+    orderBy: { version: 'desc' },
+  });
   return (
     last === null ||
     last.windowSeconds !== dedup.windowSeconds ||
@@ -204,7 +206,8 @@ async function policyChanged(tx: Transaction, feedId: number, dedup: DedupPolicy
 }
 
 function refuseSilentIdentityChange(loaded: LoadedContract, before: FeedContract, head: Head): void {
-  const identityOf = ({ identity, items, digest }: FeedContract) => JSON.stringify([{ ...identity, version: 0 }, items, digest]);
+  const identityOf = ({ identity, items, digest }: FeedContract) =>
+    JSON.stringify([{ ...identity, version: 0 }, items, digest]);
   if (head.size === 0n || identityOf(loaded.contract) === identityOf(before)) return;
   if (loaded.contract.identity.version > before.identity.version) return;
   throw new ActivationRefused(

@@ -22,7 +22,9 @@ export function createLeases(prisma: PrismaClient, owner: string, ttlMs: number)
       await prisma.$executeRaw`DELETE FROM lease WHERE name = ${name} AND owner = ${owner}`;
     },
     async held() {
-      return prisma.$queryRaw<LeaseRow[]>`SELECT name, owner FROM lease WHERE expires_at >= clock_timestamp() ORDER BY name`;
+      return prisma.$queryRaw<
+        LeaseRow[]
+      >`SELECT name, owner FROM lease WHERE expires_at >= clock_timestamp() ORDER BY name`;
     },
   };
 }

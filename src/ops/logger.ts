@@ -14,7 +14,12 @@ export function createLogger(level: string): Logger {
 function errorFields(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
   const code = 'code' in error ? error.code : undefined;
-  return { type: error.name, code, message: mask(error.message), cause: error.cause === undefined ? undefined : errorFields(error.cause) };
+  return {
+    type: error.name,
+    code,
+    message: mask(error.message),
+    cause: error.cause === undefined ? undefined : errorFields(error.cause),
+  };
 }
 
 /** Credentials inside URLs. */

@@ -67,7 +67,11 @@ export class Metrics {
     'Messages of committed batches, counted when they were decoded.',
     FEED,
   );
-  readonly decisions = this.counter('decisions_total', 'Committed decisions, by outcome and tier.', ['feed', 'outcome', 'tier']);
+  readonly decisions = this.counter('decisions_total', 'Committed decisions, by outcome and tier.', [
+    'feed',
+    'outcome',
+    'tier',
+  ]);
   readonly windowLookups = this.counter(
     'window_lookups_total',
     'Committed messages, by whether the window knew their key (hit), did not (miss), or could not be asked (unavailable).',

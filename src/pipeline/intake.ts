@@ -51,17 +51,13 @@ export class Intake implements DeliverySink {
       if (this.closed) return null;
       await new Promise<void>((resolve) => (this.waiting = resolve));
     }
-    let count = 0;
-    let bytes = 0;
-    for (const delivery of this.queue) {
-      if (count > 0 && (count >= limits.maxDeliveries || bytes + delivery.payload.byteLength > limits.maxBytes)) break;
-      count += 1;
-      bytes += delivery.payload.byteLength;
-    }
-    const batch = this.queue.splice(0, count);
-    this.bytes -= bytes;
-    this.signalRoom();
-    return batch;
+    return this.remove(this.countWithin(limits));
+  }
+
+  /** As `take`, but only a batch that waiting would not make any larger; null while there is none. */
+  takeFull(limits: BatchLimits): readonly ReceivedDelivery[] | null {
+    const count = this.countWithin(limits);
+    return count < this.queue.length || count >= limits.maxDeliveries ? this.remove(count) : null;
   }
 
   /** Takes no more; `discard` also drops what waits, which the broker then delivers again. */
@@ -72,6 +68,25 @@ export class Intake implements DeliverySink {
       this.bytes = 0;
     }
     this.wake();
+  }
+
+  /** How many of the next deliveries make a batch: at least one, if there is any. */
+  private countWithin(limits: BatchLimits): number {
+    let count = 0;
+    let bytes = 0;
+    for (const { payload } of this.queue) {
+      bytes += payload.byteLength;
+      if (count > 0 && (count >= limits.maxDeliveries || bytes > limits.maxBytes)) break;
+      count += 1;
+    }
+    return count;
+  }
+
+  private remove(count: number): readonly ReceivedDelivery[] {
+    const batch = this.queue.splice(0, count);
+    for (const { payload } of batch) this.bytes -= payload.byteLength;
+    this.signalRoom();
+    return batch;
   }
 
   private signalRoom(): void {

@@ -83,7 +83,8 @@ export class LeaseKeeper {
     const taken = new Set(held.map(({ name }) => name));
     for (const name of names) {
       if (this.stopped.signal.aborted || this.staying().length >= share) return;
-      if (!this.ours.has(name) && !this.leaving.has(name) && !taken.has(name) && (await leases.acquire(name))) await this.begin(name);
+      if (!this.ours.has(name) && !this.leaving.has(name) && !taken.has(name) && (await leases.acquire(name)))
+        await this.begin(name);
     }
   }
 

@@ -108,36 +108,43 @@ describe('several workers on one feed at once', () => {
   });
 });
 
+/** Keeps an incident locked until `release`: whoever needs it waits, with what it has locked before in hand. */
+async function holdIncident(url: string, id: string) {
+  await query(url, 'INSERT INTO incident (id) VALUES ($1)', [id]);
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  let locked: () => void = () => undefined;
+  const isLocked = new Promise<void>((resolve) => (locked = resolve));
+  const done = withClient(url, async (client) => {
+    await client.query('BEGIN');
+    await client.query('SELECT 1 FROM incident WHERE id = $1 FOR UPDATE', [id]);
+    locked();
+    await released;
+    await client.query('COMMIT');
+  });
+  await isLocked;
+  return {
+    release: () => {
+      release();
+      return done;
+    },
+  };
+}
+
+/** Backends that wait for a lock, the one that has waited longest first. */
+function waiting(url: string): Promise<{ pid: number }[]> {
+  return query(
+    url,
+    `SELECT pid FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock' ORDER BY query_start`,
+  );
+}
+
 describe('C005 C058: a worker is held up inside its transaction, and the same message comes to another', () => {
-  /** Keeps the incident locked until `release`: whoever has decided waits, with the feed's head in hand. */
-  async function holdIncident(url: string) {
-    await query(url, "INSERT INTO incident (id) VALUES ('I-77')");
-    let release: () => void = () => undefined;
-    const released = new Promise<void>((resolve) => (release = resolve));
-    let locked: () => void = () => undefined;
-    const isLocked = new Promise<void>((resolve) => (locked = resolve));
-    const done = withClient(url, async (client) => {
-      await client.query("BEGIN; SELECT 1 FROM incident WHERE id = 'I-77' FOR UPDATE");
-      locked();
-      await released;
-      await client.query('COMMIT');
-    });
-    await isLocked;
-    return { release: () => (release(), done) };
-  }
-
-  /** Backends that wait for a lock, the one that has waited longest first. */
-  const waiting = (url: string) =>
-    query<{ pid: number }>(
-      url,
-      `SELECT pid FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event_type = 'Lock' ORDER BY query_start`,
-    );
-
   it('one effect: the second waits, and suppresses what the first applied', async () => {
     const [first, second] = await startWorkers(2);
     if (first === undefined || second === undefined) throw new Error('two workers were asked for');
-    const hold = await holdIncident(first.url);
+    const hold = await holdIncident(first.url, 'I-77');
     first.offer(delivery(b(19_515)));
     await until(async () => (await waiting(first.url)).length === 1, { what: 'the first to wait' });
     second.offer(delivery(b(19_515), { dup: true }));
@@ -157,7 +164,7 @@ describe('C005 C058: a worker is held up inside its transaction, and the same me
   it('one effect: the first is rolled back, and the second applies it', async () => {
     const [first, second] = await startWorkers(2);
     if (first === undefined || second === undefined) throw new Error('two workers were asked for');
-    const hold = await holdIncident(first.url);
+    const hold = await holdIncident(first.url, 'I-77');
     first.offer(delivery(b(102)));
     const holder = await until(async () => (await waiting(first.url))[0], { what: 'the first to wait' });
     second.offer(delivery(b(102), { dup: true }));
@@ -183,6 +190,18 @@ describe('C077: batches name the same incidents in opposite orders', () => {
   const pair = (n: number, order: readonly string[]): string =>
     JSON.stringify({ items: order.map((src) => ({ agency: 'NFD', src, seq: n, incident: `I-${src}` })) });
 
+  it('incidents are locked in one order: who waits for the first of them holds no other', async () => {
+    const path = await startPipeline({ contract: feedContract('feed-one') });
+    await query(path.url, "INSERT INTO incident (id) VALUES ('I-B')");
+    const hold = await holdIncident(path.url, 'I-A');
+    path.offer(delivery(pair(1, ['C', 'B', 'A']), { topic: 'feed-one/x' }));
+    await until(async () => (await waiting(path.url)).length === 1, { what: 'the batch to wait' });
+    await query(path.url, "SELECT 1 FROM incident WHERE id = 'I-B' FOR UPDATE NOWAIT");
+    await hold.release();
+    await path.stop();
+    expect(countOutcomes(await expectSoundLedger(path.url, 'feed-one'))).toEqual({ APPLIED: 3 });
+  });
+
   it('a hundred pairs of two feeds that share incidents: no deadlock, and each effect once', async () => {
     const one = await startPipeline({ contract: feedContract('feed-one'), batchMaxDeliveries: 1 });
     const two = await startPipeline({ contract: feedContract('feed-two'), batchMaxDeliveries: 1, url: one.url });
@@ -203,6 +222,7 @@ describe('C077: batches name the same incidents in opposite orders', () => {
     }
     expect(await readIncident(one.url, 'I-A')).toEqual({ count: 200 });
     expect(await readIncident(one.url, 'I-B')).toEqual({ count: 200 });
+    await Promise.all([one.database.close(), two.database.close()]); // a server process counts when it ends
     expect(await deadlocks()).toBe(0);
   });
 });

@@ -53,9 +53,7 @@ export interface TestApi {
   client(): Client;
 }
 
-export async function startTestApi(
-  of: { readonly database: Database } & Partial<ApiOptions>,
-): Promise<TestApi> {
+export async function startTestApi(of: { readonly database: Database } & Partial<ApiOptions>): Promise<TestApi> {
   const log: LogLine[] = [];
   const note = (level: LogLine['level']) => (facts: object, message: string) => {
     log.push({ level, facts: facts as LogLine['facts'], message });
@@ -103,9 +101,15 @@ export async function startTestApi(
       if (answer.errors !== undefined || !answer.data) throw new Error(JSON.stringify(answer));
       return answer.data;
     },
-    codes: async (query, variables) => ((await post(query, variables)).errors ?? []).map((error) => error.extensions.code),
+    codes: async (query, variables) =>
+      ((await post(query, variables)).errors ?? []).map((error) => error.extensions.code),
     client: () => {
-      const client = createClient({ url: api.url.replace('http', 'ws'), webSocketImpl: QuietSocket, retryAttempts: 0, lazy: true });
+      const client = createClient({
+        url: api.url.replace('http', 'ws'),
+        webSocketImpl: QuietSocket,
+        retryAttempts: 0,
+        lazy: true,
+      });
       onCleanup(() => client.dispose());
       return client;
     },
@@ -128,3 +132,26 @@ export async function openOwn(url: string, statementTimeoutMs?: number): Promise
   onCleanup(() => database.close());
   return database;
 }
+
+export async function expectStillServing(app: TestApi): Promise<void> {
+  expect((await app.data('{ feeds { name } }')).feeds).toEqual([{ name: 'cad-north' }]);
+}
+
+/** An operation over a WebSocket, by hand; answers the first message about it. */
+export async function overSocket(
+  app: TestApi,
+  payload: object,
+): Promise<{ type: string; payload: { errors?: unknown[] } & unknown[] }> {
+  const socket = new WebSocket(app.api.url.replace('http', 'ws'), 'graphql-transport-ws');
+  await new Promise((resolve) => socket.once('open', resolve));
+  socket.send(JSON.stringify({ type: 'connection_init' }));
+  await new Promise((resolve) => socket.once('message', resolve));
+  const answer = new Promise<string>((resolve) => socket.once('message', (data: Buffer) => resolve(data.toString())));
+  socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload }));
+  const text = await answer;
+  socket.terminate();
+  return JSON.parse(text) as { type: string; payload: { errors?: unknown[] } & unknown[] };
+}
+
+/** A correlation id. */
+export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

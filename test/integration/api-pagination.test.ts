@@ -18,7 +18,12 @@ interface Node {
 
 interface Connection {
   readonly edges: readonly { readonly cursor: string; readonly node: Node }[];
-  readonly pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null };
+  readonly pageInfo: {
+    hasNextPage: boolean;
+    hasPreviousPage: boolean;
+    startCursor: string | null;
+    endCursor: string | null;
+  };
 }
 
 async function page(app: TestApi, variables: Record<string, unknown>): Promise<Connection> {
@@ -55,7 +60,10 @@ async function walk(
 
 async function twoFeeds(): Promise<{ north: TestPipeline; south: TestPipeline; app: TestApi }> {
   const north = await startPipeline();
-  const south = await startPipeline({ url: north.url, contract: caseContract({ feed: 'cad-south', topics: '["cad/south/#"]' }) });
+  const south = await startPipeline({
+    url: north.url,
+    contract: caseContract({ feed: 'cad-south', topics: '["cad/south/#"]' }),
+  });
   return { north, south, app: await startTestApi({ database: north.database }) };
 }
 
@@ -66,7 +74,13 @@ describe('pages of decisions', () => {
     const { path, app } = await startBoth();
     for (const [index, fraction] of ['061100', '061500', '061789'].entries()) {
       const startsAt = `2026-01-01T10:00:00.${fraction}Z`;
-      await appendEntries(path.url, { feedId: path.feed.feedId, first: index, count: 1, perBatch: 1_000_000, startsAt });
+      await appendEntries(path.url, {
+        feedId: path.feed.feedId,
+        first: index,
+        count: 1,
+        perBatch: 1_000_000,
+        startsAt,
+      });
     }
     const all = ['cad-north:0', 'cad-north:1', 'cad-north:2'];
     for (const filter of [{}, { feed: 'cad-north' }]) {
@@ -74,7 +88,11 @@ describe('pages of decisions', () => {
       expect(await walk(app, 'backward', 1, filter)).toEqual(all);
     }
     const times = (await page(app, { first: 3 })).edges.map((edge) => edge.node.recordedAt);
-    expect(times).toEqual(['2026-01-01T10:00:00.061100Z', '2026-01-01T10:00:00.061500Z', '2026-01-01T10:00:00.061789Z']);
+    expect(times).toEqual([
+      '2026-01-01T10:00:00.061100Z',
+      '2026-01-01T10:00:00.061500Z',
+      '2026-01-01T10:00:00.061789Z',
+    ]);
     const bounds = { from: '2026-01-01T10:00:00.061500Z', to: '2026-01-01T10:00:00.061789Z' };
     expect(names(await page(app, { filter: bounds }))).toEqual(['cad-north:1']);
   });
@@ -84,7 +102,8 @@ describe('pages of decisions', () => {
     await path.deliver(b(1), b(2), b(3));
     const north = { feed: 'cad-north' };
     const own = (await page(app, { filter: north, first: 1 })).pageInfo.endCursor ?? '';
-    const sources = (await app.data('{ sources(feed: "cad-north") { edges { cursor } } }')).sources.edges[0].cursor as string;
+    const sources = (await app.data('{ sources(feed: "cad-north") { edges { cursor } } }')).sources.edges[0]
+      .cursor as string;
     const text = Buffer.from(own, 'base64url').toString();
     const edited = (from: string, to: string) => Buffer.from(text.replace(from, to)).toString('base64url');
     const foreign = [
@@ -116,11 +135,22 @@ describe('pages of decisions', () => {
         expect(answer.errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT');
       }
     }
-    expect(await app.codes('{ sources(feed: "cad-north", after: "AAAA") { nodes { sourceId } } }')).toEqual(['BAD_USER_INPUT']);
-    expect(await app.codes('query ($c: String) { sources(feed: "cad-north", after: $c) { nodes { sourceId } } }', { c: own })).toEqual([
+    expect(await app.codes('{ sources(feed: "cad-north", after: "AAAA") { nodes { sourceId } } }')).toEqual([
       'BAD_USER_INPUT',
     ]);
-    for (const size of [{ first: 0 }, { first: -1 }, { first: 1_000_000 }, { last: 0 }, { last: 201 }, { first: 1, last: 1 }]) {
+    expect(
+      await app.codes('query ($c: String) { sources(feed: "cad-north", after: $c) { nodes { sourceId } } }', {
+        c: own,
+      }),
+    ).toEqual(['BAD_USER_INPUT']);
+    for (const size of [
+      { first: 0 },
+      { first: -1 },
+      { first: 1_000_000 },
+      { last: 0 },
+      { last: 201 },
+      { first: 1, last: 1 },
+    ]) {
       expect([size, await app.codes(PAGE, size)]).toEqual([size, ['BAD_USER_INPUT']]);
     }
     expect(names(await page(app, { filter: north, first: 200, after: own }))).toEqual(['cad-north:1', 'cad-north:2']);
@@ -191,7 +221,13 @@ describe('pages of decisions', () => {
     expect(third).not.toBeNull();
     expect(new Set(seen).size).toBe(seen.length);
     expect([...seen].sort()).toEqual(
-      [0, 1, 2, 3, 4].map((p) => `cad-north:${p}`).concat(['a-new-one:0'], [0, 1, 2].map((p) => `cad-south:${p}`)).sort(),
+      [0, 1, 2, 3, 4]
+        .map((p) => `cad-north:${p}`)
+        .concat(
+          ['a-new-one:0'],
+          [0, 1, 2].map((p) => `cad-south:${p}`),
+        )
+        .sort(),
     );
   });
 

@@ -22,7 +22,15 @@ import { appendEntries } from './api-ledger-fixture';
 
 const SIZE = 100_000;
 /** Tables that grow with the ledger. */
-const LARGE = new Set(['ledger_entry', 'payload', 'batch', 'applied_key', 'incident', 'incident_field', 'incident_member']);
+const LARGE = new Set([
+  'ledger_entry',
+  'payload',
+  'batch',
+  'applied_key',
+  'incident',
+  'incident_field',
+  'incident_member',
+]);
 
 interface PlanNode {
   readonly 'Node Type': string;
@@ -68,10 +76,32 @@ async function planOf(statement: Prisma.Sql): Promise<Plan> {
 
 beforeAll(async () => {
   const north = await startPipeline();
-  const south = await startPipeline({ url: north.url, contract: caseContract({ feed: 'cad-south', topics: '["cad/south/#"]' }) });
+  const south = await startPipeline({
+    url: north.url,
+    contract: caseContract({ feed: 'cad-south', topics: '["cad/south/#"]' }),
+  });
   database = north.database;
   feedIds = [north.feed.feedId, south.feed.feedId];
   for (const feedId of feedIds) await appendEntries(north.url, { feedId, first: 0, count: SIZE });
+  await query(
+    north.url,
+    `INSERT INTO payload (feed_id, bytes_digest, bytes, size_bytes)
+     SELECT $1, sha256(n::text::bytea), 'x', 1 FROM generate_series(1, $2) AS n`,
+    [north.feed.feedId, SIZE],
+  );
+  await query(north.url, `INSERT INTO incident (id) SELECT 'incident-' || n FROM generate_series(1, 20000) AS n`);
+  await query(
+    north.url,
+    `INSERT INTO incident_field (incident_id, field, feed_id, position, agency, source_id)
+     SELECT id, 'units', $1, 0, 'a', 's' FROM incident`,
+    [north.feed.feedId],
+  );
+  await query(
+    north.url,
+    `INSERT INTO incident_member (incident_id, field, value_digest, value, feed_id, position)
+     SELECT id, 'units', sha256('x'), '"x"', $1, 0 FROM incident`,
+    [north.feed.feedId],
+  );
   await query(north.url, 'VACUUM ANALYZE');
 });
 
@@ -92,7 +122,12 @@ describe('plans at 100 000 entries in each of two feeds', () => {
     ['tier', { tier: ['LEDGER'] }, 'ledger_entry_not_applied', 2500],
     ['held', { held: true }, 'ledger_entry_held', 102],
     ['incident', { incidentId: 'incident-7' }, 'ledger_entry_incident', 102],
-    ['incident and outcome', { incidentId: 'incident-9', outcome: ['DUPLICATE_SUPPRESSED'] }, 'ledger_entry_incident', 1100],
+    [
+      'incident and outcome',
+      { incidentId: 'incident-9', outcome: ['DUPLICATE_SUPPRESSED'] },
+      'ledger_entry_incident',
+      1100,
+    ],
     ['an incident that never was', { incidentId: 'nope' }, 'ledger_entry_incident', 0],
     ['source', { agency: 'agency-1', sourceId: 'source-10' }, 'ledger_entry_source', 102],
     ['a source that never was', { agency: 'agency-1', sourceId: 'nope' }, 'ledger_entry_source', 0],
@@ -112,7 +147,9 @@ describe('plans at 100 000 entries in each of two feeds', () => {
   });
 
   it('finds a key by its claim and its source', async () => {
-    const [row] = await database.prisma.$queryRaw<{ key: string }[]>`SELECT encode(sha256('4328'::bytea), 'hex') AS key`;
+    const [row] = await database.prisma.$queryRaw<
+      { key: string }[]
+    >`SELECT encode(sha256('4328'::bytea), 'hex') AS key`;
     const plan = await planOf(page({ key: row?.key ?? '' }, 'forward'));
     expect(plan.sequential).toEqual([]);
     expect(plan.indexes).toEqual(expect.arrayContaining(['ledger_entry_claim', 'ledger_entry_source']));
@@ -132,15 +169,23 @@ describe('plans at 100 000 entries in each of two feeds', () => {
       ['entries', entriesAt(LOCAL_VIEWER, addresses), 3],
       ['resolutions', resolutionsOf(LOCAL_VIEWER, addresses), 0],
       ['payloads', payloads([{ feedId, bytesDigest: '00'.repeat(32) }], 1000), 0],
-      ['incident', incident(LOCAL_VIEWER, 'incident-7', feedIds), 2],
-      ['fields', incidentFields('incident-7'), 0],
-      ['members', incidentMembers('incident-7'), 0],
+      ['incident', incident(LOCAL_VIEWER, 'incident-7', feedIds), 3],
+      ['fields', incidentFields('incident-7'), 1],
+      ['members', incidentMembers('incident-7'), 1],
       ['counts of an incident', incidentGroups(LOCAL_VIEWER, 'incident-7', feedIds), 1200],
       ['source', sourceExists(LOCAL_VIEWER, source), 1],
       ['counts of a source', sourceGroups([source]), 1000],
       ['epochs', sourceEpochs([source]), 0],
-      ['sources', sourcePage({ feedId, viewer: LOCAL_VIEWER, direction: 'forward', after: middle, before: null, limit: 51 }), 51],
-      ['sources back', sourcePage({ feedId, viewer: someone, direction: 'backward', after: null, before: null, limit: 51 }), 51],
+      [
+        'sources',
+        sourcePage({ feedId, viewer: LOCAL_VIEWER, direction: 'forward', after: middle, before: null, limit: 51 }),
+        51,
+      ],
+      [
+        'sources back',
+        sourcePage({ feedId, viewer: someone, direction: 'backward', after: null, before: null, limit: 51 }),
+        51,
+      ],
       ['policies', policies([{ feedId, version: 1 }]), 0],
       ['window', windowStarts(feedIds), 2],
     ];

@@ -202,6 +202,21 @@ describe('a source that starts again', () => {
     expect(countDecisions(await land(discriminated, ...births))).toEqual({ APPLIED: 20 });
   });
 
+  it.each(['opaque', 'numeric'] as const)(
+    'C050: an epoch (%s) that was left stays left, batch after batch',
+    async (order) => {
+      const pipeline = await startPipeline({ contract: caseContract({ identity: EPOCHS(order) }) });
+      for (const boot of [1, 2, 3]) expect(decisionsOf(await land(pipeline, body(1, boot)))).toEqual(['APPLIED']);
+      for (const boot of [2, 1]) {
+        const [stale] = await land(pipeline, body(2, boot));
+        expect(stale).toMatchObject({ outcome: 'STALE_OUT_OF_ORDER', reason: 'epoch_left' });
+      }
+      expect(decisionsOf(await land(pipeline, body(2, 3)))).toEqual(['APPLIED']);
+      const ranks = await query(pipeline.url, 'SELECT epoch, rank::int, mark::int FROM source_head ORDER BY rank');
+      expect(ranks).toEqual([1, 2, 3].map((boot) => ({ epoch: String(boot), rank: boot, mark: boot === 3 ? 2 : 1 })));
+    },
+  );
+
   it('C050: a numeric epoch is compared as a number, and a lower one never takes over', async () => {
     const contract = caseContract({ identity: EPOCHS('numeric'), dedup: TOLERANT });
     const pipeline = await startPipeline({ contract });

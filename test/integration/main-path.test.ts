@@ -27,6 +27,15 @@ describe('the main path', () => {
   it('takes the steps in their order and acknowledges after the commit', async () => {
     const path = await startPipeline();
     await path.deliver(b(1));
-    expect(path.steps).toEqual(['looked-up', 'read', 'decided', 'written', 'committed', 'recorded', 'acknowledged', 'woken']);
+    expect(path.steps).toEqual([
+      'looked-up',
+      'read',
+      'decided',
+      'written',
+      'committed',
+      'recorded',
+      'acknowledged',
+      'woken',
+    ]);
   });
 });

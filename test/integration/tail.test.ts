@@ -125,12 +125,13 @@ it('misses nothing of a ledger that was empty, nor through connections that are 
   const service = await setUp();
   const app = await service.start();
   const proxy = await startProxy(service.port);
-  let connected = false;
-  proxy.onClientData(() => {
-    connected = true;
+  let asked = false;
+  proxy.onServerData((chunk) => {
+    asked ||= chunk.includes('"edges":[]');
   });
   const tail = startProduct(['tail', '--url', `http://127.0.0.1:${proxy.port}/graphql`, '--json']);
-  await until(() => connected, { what: 'the connection' });
+  // From here on everything is news to it.
+  await until(() => asked, { what: 'its question about the ledger, which is empty' });
   const messages = faultMessages(2, 1, 60);
   for (let at = 0; at < messages.length; at += 10) {
     await publishAll(service.broker.url, messages.slice(at, at + 10));

@@ -1,10 +1,5 @@
 import * as fc from 'fast-check';
-import {
-  DecisionModel,
-  type ModelEffect,
-  type ModelMessage,
-  type ModelPolicy,
-} from '../support/decision-model';
+import { DecisionModel, type ModelEffect, type ModelMessage, type ModelPolicy } from '../support/decision-model';
 import { modelFields, modelMarks, plain, ranked } from '../support/decision-compare';
 import { anyPolicy, anyShape, schedulesOf, type Schedule, type ScheduleShape } from '../support/decision-schedule';
 import { valueOf } from '../support/decision-model';

@@ -75,7 +75,11 @@ export async function expectSoundLedger(url: string, feed: string): Promise<Stor
     if (before !== undefined) expect(entry.recordedAt >= before.recordedAt).toBe(true);
     if (entry.outcome === 'DUPLICATE_SUPPRESSED') {
       const original = entries[entry.original ?? -1];
-      expect(original).toMatchObject({ key: entry.key, keyVersion: entry.keyVersion, outcome: expect.not.stringMatching('DUPLICATE') as string });
+      expect(original).toMatchObject({
+        key: entry.key,
+        keyVersion: entry.keyVersion,
+        outcome: expect.not.stringMatching('DUPLICATE') as string,
+      });
       expect(original?.claimDigest).toEqual(expect.any(String));
       expect(original?.position).toBeLessThan(entry.position);
     }

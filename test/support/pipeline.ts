@@ -28,7 +28,9 @@ import { readEntries } from './ledger';
 export const TOPIC = 'cad/north/e1/incident';
 
 /** The contract of the cases (test/cases): lines may be replaced or added. */
-export function caseContract(overrides: { feed?: string; dedup?: string; identity?: string; rest?: string; topics?: string } = {}): string {
+export function caseContract(
+  overrides: { feed?: string; dedup?: string; identity?: string; rest?: string; topics?: string } = {},
+): string {
   const {
     feed = 'cad-north',
     topics = '["cad/north/+/incident"]',
@@ -73,7 +75,17 @@ export interface DeliverOptions {
 export function delivery(payload: string | Uint8Array, options: DeliverOptions = {}): ReceivedDelivery {
   const { topic = TOPIC, dup = false, retained = false, qos = 1 } = options;
   const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
-  return { broker: 'default', topic, payload: bytes, qos, dup, retained, userProperties: {}, receivedAtMs: 0, acknowledgement: {} };
+  return {
+    broker: 'default',
+    topic,
+    payload: bytes,
+    qos,
+    dup,
+    retained,
+    userProperties: {},
+    receivedAtMs: 0,
+    acknowledgement: {},
+  };
 }
 
 export interface TestPipeline {
@@ -144,7 +156,10 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Test
         return deliveries.length;
       },
     },
-    { batch: { maxDeliveries: options.batchMaxDeliveries ?? 500, maxBytes: 1 << 24 }, retry: { minMs: 10, maxMs: 200 } },
+    {
+      batch: { maxDeliveries: options.batchMaxDeliveries ?? 500, maxBytes: 1 << 24 },
+      retry: { minMs: 10, maxMs: 200 },
+    },
   );
   worker.start();
   onCleanup(() => worker.abandon());

@@ -15,8 +15,12 @@ describe('the README', () => {
   });
 
   it('names each of its npm commands rightly', () => {
-    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
-    const named = [...readme.matchAll(/npm (?:run )?(start|test(?::\w+)?|demo|bench|schemas|lint)\b/g)].map((match) => match[1]);
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const named = [...readme.matchAll(/npm (?:run )?(start|test(?::\w+)?|demo|bench|schemas|lint)\b/g)].map(
+      (match) => match[1],
+    );
     expect(named.length).toBeGreaterThan(3);
     for (const name of named) expect(Object.keys(scripts)).toContain(name);
   });

@@ -73,14 +73,14 @@ describe('a decision on a terminal', () => {
 
   it('has colour only where it is asked for', () => {
     expect(textLine(SUPPRESSED, false)).not.toContain('\x1b');
-    expect(textLine(SUPPRESSED, true)).toMatch(/^\x1b\[36m12:01.*\x1b\[0m$/);
+    expect(textLine(SUPPRESSED, true)).toBe(`\x1b[36m${textLine(SUPPRESSED, false)}\x1b[0m`);
   });
 
   it('lets no producer steer the terminal or forge a line', () => {
     const hostile = 'x\x1b]0;owned\x07\r\n12:00 APPLIED\u202e\u2028\u009b2J';
     for (const colour of [false, true]) {
       const line = textLine({ ...APPLIED, sourceId: hostile, incidentId: hostile, reason: hostile }, colour);
-      expect(line.replace(/^\x1b\[32m|\x1b\[0m$/g, '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+      expect(line.replace('\x1b[32m', '').replace('\x1b[0m', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
       expect(line).toContain('x\\u{1b}]0;owned\\u{7}\\u{d}\\u{a}12:00 APPLIED\\u{202e}\\u{2028}\\u{9b}2J');
     }
   });

@@ -2,6 +2,7 @@ import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenIn } from '../../src/cli/token';
+import { readConfig } from '../../src/config';
 import { AGENCY_ROLES, PERMISSIONS, ROLES, may } from '../../src/ops/roles';
 import { TokenFile, TokenFileError } from '../../src/ops/token-file';
 import {
@@ -230,6 +231,34 @@ describe('token create', () => {
     expect(() => createTokenIn({ ...OPTIONS, name: '../x', file: path }, 0)).toThrow('name: must be');
     expect(readFileSync(path, 'utf8')).toBe(before);
     expect(() => createTokenIn({ ...OPTIONS, file: join(path, 'x') }, 0)).toThrow('cannot be written (ENOTDIR)');
+  });
+});
+
+describe('an address that is not loopback', () => {
+  const problem = (env: Record<string, string>): string => {
+    try {
+      return readConfig(env, () => '').host;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', 'ledger.example', '127.0.0.1.example', '128.0.0.1'])(
+    'is refused without tokens: %s',
+    (HOST) => {
+      expect(problem({ HOST })).toContain(
+        `HOST: ${HOST} is no loopback address, where anybody could read the ledger; set API_TOKENS_FILE`,
+      );
+      expect(problem({ HOST, API_TOKENS_FILE: '/tokens' })).toBe(HOST);
+    },
+  );
+
+  it.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])('is none of these: %s', (HOST) => {
+    expect(problem({ HOST })).toBe(HOST);
+  });
+
+  it.each(['a b', 'x/y', 'http://x'])('must be a host: %s', (HOST) => {
+    expect(problem({ HOST, API_TOKENS_FILE: '/tokens' })).toContain('HOST: must be an address or a host name');
   });
 });
 

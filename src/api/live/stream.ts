@@ -175,7 +175,13 @@ export class DecisionStream implements AsyncGenerator<StreamEvent, undefined, un
     });
     const rows = await readSpans(prisma, this.viewer, this.filter, scope, spans, 'forward', PAGE_SIZE);
     if (this.ended) return true;
-    const frame = { digest: this.digest, allFeeds: this.filter.feed === null, scope, spans, direction: 'forward' } as const;
+    const frame = {
+      digest: this.digest,
+      allFeeds: this.filter.feed === null,
+      scope,
+      spans,
+      direction: 'forward',
+    } as const;
     const cursors = cursorsOf(rows, frame);
     this.buffer = rows.map((decision, index) => ({
       decision,

@@ -34,7 +34,13 @@ const MAX_CURSOR_LENGTH = 64 * 1024;
 const ENTRIES = 'e1';
 const SOURCES = 's1';
 
-type EntryTuple = readonly [kind: typeof ENTRIES, digest: string, all: 0 | 1, feed: number, places: readonly PlaceTuple[]];
+type EntryTuple = readonly [
+  kind: typeof ENTRIES,
+  digest: string,
+  all: 0 | 1,
+  feed: number,
+  places: readonly PlaceTuple[],
+];
 type PlaceTuple = readonly [feed: number, term: number, position: number];
 
 export function encodeEntryCursor({ digest, allFeeds, feedId, places }: EntryCursor): string {
@@ -106,7 +112,9 @@ function isEntryTuple(tuple: readonly unknown[]): tuple is EntryTuple {
     (all === 0 || all === 1) &&
     isId(feed) &&
     Array.isArray(places) &&
-    places.every((place) => Array.isArray(place) && place.length === 3 && isId(place[0]) && isId(place[1]) && isCount(place[2]))
+    places.every(
+      (place) => Array.isArray(place) && place.length === 3 && isId(place[0]) && isId(place[1]) && isCount(place[2]),
+    )
   );
 }
 

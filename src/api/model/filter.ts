@@ -53,7 +53,10 @@ const OUTCOME_OF_TIER: Readonly<Record<Exclude<Tier, 'NONE'>, EntryOutcome>> = {
  * @param among outcomes that the list is about at all; null: any
  * @throws ApiError BAD_USER_INPUT
  */
-export function readFilter(input: FilterInput | null | undefined, among: readonly EntryOutcome[] | null = null): EntryFilter {
+export function readFilter(
+  input: FilterInput | null | undefined,
+  among: readonly EntryOutcome[] | null = null,
+): EntryFilter {
   const given = input ?? {};
   const tiers = listOf('tier', given.tier);
   const asked = listOf('outcome', given.outcome);

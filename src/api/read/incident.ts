@@ -21,7 +21,12 @@ export class IncidentRecord {
   ) {}
 
   /** null: nothing is known of it, as far as this viewer may see. */
-  static async find(prisma: PrismaClient, viewer: Viewer, loaders: Loaders, id: string): Promise<IncidentRecord | null> {
+  static async find(
+    prisma: PrismaClient,
+    viewer: Viewer,
+    loaders: Loaders,
+    id: string,
+  ): Promise<IncidentRecord | null> {
     const feedIds = [...(await loaders.feeds()).keys()];
     const [row] = await prisma.$queryRaw<{ known: boolean }[]>(incident(viewer, id, feedIds));
     return row?.known === true ? new IncidentRecord(id, prisma, viewer, feedIds) : null;

@@ -60,7 +60,10 @@ export function createLoaders(prisma: PrismaClient, viewer: Viewer): Loaders {
   const rowsOf = <T>(statement: Sql): Promise<T[]> => prisma.$queryRaw<T[]>(statement);
   let feeds: Promise<ReadonlyMap<number, FeedRecord>> | null = null;
   return {
-    entries: byEntry(async (keys) => rowsOf<EntryRow>(entriesAt(viewer, keys)), (row) => row.position),
+    entries: byEntry(
+      async (keys) => rowsOf<EntryRow>(entriesAt(viewer, keys)),
+      (row) => row.position,
+    ),
     resolutions: byEntry(
       async (keys) => rowsOf<EntryRow>(resolutionsOf(viewer, keys)),
       (row) => row.resolvesPosition ?? '',
@@ -83,7 +86,9 @@ export function createLoaders(prisma: PrismaClient, viewer: Viewer): Loaders {
       return feedIds.map((id) => grouped.get(id) ?? []);
     }),
     balances: new DataLoader(async (feedIds) => {
-      const found = new Map((await rowsOf<BalanceRow>(balances(feedIds))).map((row) => [row.feedId, balanceRecord(row)]));
+      const found = new Map(
+        (await rowsOf<BalanceRow>(balances(feedIds))).map((row) => [row.feedId, balanceRecord(row)]),
+      );
       return feedIds.map((id) => found.get(id) ?? null);
     }),
     windowStarts: new DataLoader(async (feedIds) => {

@@ -2,7 +2,9 @@
 import type { DecisionRecord, FeedRecord, OutcomeGroup, PolicyRecord, ContractRecord } from '../model/records';
 
 /** A record whose bigint members are still text. */
-type Raw<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] extends bigint | null ? string | null : T[K] };
+type Raw<T> = {
+  readonly [K in keyof T]: T[K] extends bigint ? string : T[K] extends bigint | null ? string | null : T[K];
+};
 
 export interface HeadRow extends Raw<FeedRecord> {
   readonly fromPosition: string | null;

@@ -37,7 +37,8 @@ export async function feedsInScope(prisma: PrismaClient, viewer: Viewer, filter:
   return rows.map((row) => {
     const feed = feedRecord(row);
     // No batch at or after a time: everything lies before it.
-    const firstAt = (time: bigint | null, text: string | null) => (time === null ? null : (bigintOrNull(text) ?? feed.size));
+    const firstAt = (time: bigint | null, text: string | null) =>
+      time === null ? null : (bigintOrNull(text) ?? feed.size);
     return { feed, from: firstAt(from, row.fromPosition) ?? 0n, to: firstAt(to, row.toPosition) ?? feed.size };
   });
 }
@@ -61,7 +62,13 @@ export async function decisionPage(
   });
   const found = await readSpans(prisma, viewer, filter, scope, spans, request.direction, request.size + 1);
   const { rows, hasNextPage, hasPreviousPage } = cutPage(found, request);
-  const cursors = cursorsOf(rows, { digest, allFeeds: filter.feed === null, scope, spans, direction: request.direction });
+  const cursors = cursorsOf(rows, {
+    digest,
+    allFeeds: filter.feed === null,
+    scope,
+    spans,
+    direction: request.direction,
+  });
   const edges = rows.map((node, index) => ({ node, cursor: cursors[index] ?? '' }));
   return { edges, hasNextPage, hasPreviousPage };
 }

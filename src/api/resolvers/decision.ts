@@ -31,7 +31,10 @@ export class DecisionResolver {
     return readConnection(context, readFilter(filter), page);
   }
 
-  @Query(() => Decision, { nullable: true, description: 'The decision at a position of a feed; null where there is none.' })
+  @Query(() => Decision, {
+    nullable: true,
+    description: 'The decision at a position of a feed; null where there is none.',
+  })
   async decision(
     @Arg('feed', () => ID, { description: 'Name of the feed.' }) name: string,
     @Arg('position', () => BigIntScalar, { description: 'Position in its ledger, from 0.' }) position: bigint,
@@ -58,7 +61,10 @@ export class DecisionResolver {
     return position === null ? null : loaders.entries.load({ feed, position });
   }
 
-  @FieldResolver(() => Decision, { nullable: true, description: 'How a person resolved this held entry; null: not yet.' })
+  @FieldResolver(() => Decision, {
+    nullable: true,
+    description: 'How a person resolved this held entry; null: not yet.',
+  })
   resolution(@Root() decision: DecisionRecord, @Ctx() { loaders }: ApiContext): Promise<DecisionRecord | null> | null {
     return decision.held ? loaders.resolutions.load(decision) : null;
   }

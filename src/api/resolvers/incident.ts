@@ -39,7 +39,9 @@ export class IncidentResolver {
     });
   }
 
-  @FieldResolver(() => [OutcomeCount], { description: 'Entries that name it, by outcome; outcomes without any are left out.' })
+  @FieldResolver(() => [OutcomeCount], {
+    description: 'Entries that name it, by outcome; outcomes without any are left out.',
+  })
   async counts(@Root() incident: IncidentRecord): Promise<OutcomeCount[]> {
     return totalsOf(await incident.groups());
   }

@@ -30,10 +30,14 @@ export class SubscriptionResolver {
     description:
       'Each decision as it is committed, once, in the order of its feed. A reader who is too slow is cut off, and can ' +
       'resume by `after`.',
-    subscribe: ({ args, context }) => open(args as StreamArgs, context as ApiContext, readStreamFilter(args as StreamArgs)),
+    subscribe: ({ args, context }) =>
+      open(args as StreamArgs, context as ApiContext, readStreamFilter(args as StreamArgs)),
   })
   decisions(
-    @Arg('filter', () => DecisionFilter, { nullable: true, description: 'Which decisions; `from` and `to` do not apply.' })
+    @Arg('filter', () => DecisionFilter, {
+      nullable: true,
+      description: 'Which decisions; `from` and `to` do not apply.',
+    })
     _filter: DecisionFilter | null,
     @Arg('after', () => String, { nullable: true, description: AFTER }) _after: string | null,
     @Root() event: StreamEvent,
@@ -81,6 +85,7 @@ function open({ after }: StreamArgs, { services, viewer }: ApiContext, filter: E
 
 function readStreamFilter({ filter }: StreamArgs, among: typeof SUPPRESSIONS | null = null): EntryFilter {
   const read = readFilter(filter, among);
-  if (read.from !== null || read.to !== null) throw badInput('filter.from and filter.to do not apply to what is to come');
+  if (read.from !== null || read.to !== null)
+    throw badInput('filter.from and filter.to do not apply to what is to come');
   return read;
 }

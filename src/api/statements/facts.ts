@@ -4,7 +4,7 @@ import type { Viewer } from '../viewer';
 import { agencyScope } from './parts';
 import type { Sql } from './parts';
 
-const { sql } = Prisma;
+const { sql, empty } = Prisma;
 
 /** Whether an incident is known, and to this reader: by an entry of the agencies that it may see. */
 export function incident(viewer: Viewer, id: string, feedIds: readonly number[]): Sql {
@@ -12,7 +12,8 @@ export function incident(viewer: Viewer, id: string, feedIds: readonly number[])
     SELECT 1 FROM unnest(${[...feedIds]}::integer[]) AS w(feed_id)
     CROSS JOIN LATERAL (
       SELECT 1 FROM ledger_entry e
-      WHERE e.feed_id = w.feed_id AND e.incident_id = ${id} ${agencyScope(viewer, sql`e.agency`)} LIMIT 1) found)`;
+      WHERE e.feed_id = w.feed_id AND e.incident_id = ${id} ${agencyScope(viewer, sql`e.agency`)}
+      ORDER BY e.position LIMIT 1) found)`;
   const hasRow = sql`EXISTS (SELECT 1 FROM incident i WHERE i.id = ${id})`;
   return viewer.agencies === null ? sql`SELECT ${hasRow} OR ${hasEntry} AS known` : sql`SELECT ${hasEntry} AS known`;
 }
@@ -86,7 +87,8 @@ export function sourceExists(viewer: Viewer, { feedId, agency, sourceId }: Sourc
     SELECT EXISTS (
       SELECT 1 FROM ledger_entry e
       WHERE e.feed_id = ${feedId} AND e.agency = ${agency} AND e.source_id = ${sourceId}
-        ${agencyScope(viewer, sql`e.agency`)}) AS known`;
+        ${agencyScope(viewer, sql`e.agency`)}
+      ORDER BY e.position LIMIT 1) AS known`;
 }
 
 export interface SourcePage {
@@ -103,24 +105,35 @@ export interface SourcePage {
  * The sources of a feed in order of agency and id. From one to the next by a probe of the source index each: DISTINCT
  * would read every entry of the feed.
  */
-export function sourcePage({ feedId, viewer, direction, after, before, limit }: SourcePage): Sql {
-  const forward = direction === 'forward';
-  const order = forward ? sql`ORDER BY e.agency, e.source_id` : sql`ORDER BY e.agency DESC, e.source_id DESC`;
+export function sourcePage(page: SourcePage): Sql {
+  const forward = page.direction === 'forward';
   const beyond = forward
     ? sql`(e.agency, e.source_id) > (s.agency, s.source_id)`
     : sql`(e.agency, e.source_id) < (s.agency, s.source_id)`;
-  const scope = sql`
-    e.feed_id = ${feedId} AND e.agency IS NOT NULL ${agencyScope(viewer, sql`e.agency`)}
-    ${after === null ? Prisma.empty : sql`AND (e.agency, e.source_id) > (${after.agency}, ${after.sourceId})`}
-    ${before === null ? Prisma.empty : sql`AND (e.agency, e.source_id) < (${before.agency}, ${before.sourceId})`}`;
   return sql`
     WITH RECURSIVE s(agency, source_id, n) AS (
-      (SELECT e.agency, e.source_id, 1 FROM ledger_entry e WHERE ${scope} ${order} LIMIT 1)
+      SELECT first.agency, first.source_id, 1 FROM (${nextSource(page, sql`true`)}) first
       UNION ALL
       SELECT next.agency, next.source_id, s.n + 1
-      FROM s CROSS JOIN LATERAL (
-        SELECT e.agency, e.source_id FROM ledger_entry e WHERE ${scope} AND ${beyond} ${order} LIMIT 1) next
-      WHERE s.n < ${limit}
+      FROM s CROSS JOIN LATERAL (${nextSource(page, beyond)}) next
+      WHERE s.n < ${page.limit}
     )
     SELECT s.agency, s.source_id AS "sourceId" FROM s ORDER BY s.n`;
+}
+
+/** The nearest source of the page that fits. Agency by agency for a reader of some: a list of them has no order. */
+function nextSource({ feedId, viewer, direction, after, before }: SourcePage, beyond: Sql): Sql {
+  const order = direction === 'forward' ? sql`ASC` : sql`DESC`;
+  const nearest = (agency: Sql): Sql => sql`
+    SELECT e.agency, e.source_id FROM ledger_entry e
+    WHERE e.feed_id = ${feedId} AND ${agency} AND ${beyond}
+      ${after === null ? empty : sql`AND (e.agency, e.source_id) > (${after.agency}, ${after.sourceId})`}
+      ${before === null ? empty : sql`AND (e.agency, e.source_id) < (${before.agency}, ${before.sourceId})`}
+    ORDER BY e.agency ${order}, e.source_id ${order} LIMIT 1`;
+  if (viewer.agencies === null) return nearest(sql`e.agency IS NOT NULL`);
+  return sql`
+    SELECT e.agency, e.source_id
+    FROM unnest(${[...viewer.agencies]}::text[]) AS a(agency)
+    CROSS JOIN LATERAL (${nearest(sql`e.agency = a.agency`)}) e
+    ORDER BY e.agency ${order}, e.source_id ${order} LIMIT 1`;
 }

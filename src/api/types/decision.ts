@@ -34,7 +34,10 @@ export class Decision {
   @Field(() => Boolean, { description: 'Whether it was applied below the high-water mark.' })
   late!: boolean;
 
-  @Field(() => String, { nullable: true, description: 'Idempotency key, 64 hexadecimal digits; null where none could be built.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Idempotency key, 64 hexadecimal digits; null where none could be built.',
+  })
   key!: string | null;
 
   @Field(() => Int, { nullable: true, description: 'Version of the identity rule that the key was built by.' })
@@ -70,7 +73,10 @@ export class Decision {
   @Field(() => DateTimeScalar, { nullable: true, description: 'When it happened, by the producer.' })
   occurredAt!: bigint | null;
 
-  @Field(() => BigIntScalar, { nullable: true, description: 'Position of the entry that this one repeats or conflicts with.' })
+  @Field(() => BigIntScalar, {
+    nullable: true,
+    description: 'Position of the entry that this one repeats or conflicts with.',
+  })
   originalPosition!: bigint | null;
 
   @Field(() => BigIntScalar, { nullable: true, description: 'Position of the held entry that this one resolves.' })
@@ -88,13 +94,18 @@ export class Decision {
   @Field(() => Int, { description: 'Quality of service that it came with: 0, 1 or 2.' })
   qos!: number;
 
-  @Field(() => Boolean, { description: 'DUP flag as it came. Unreliable in both directions: recorded, never decided on.' })
+  @Field(() => Boolean, {
+    description: 'DUP flag as it came. Unreliable in both directions: recorded, never decided on.',
+  })
   dup!: boolean;
 
   @Field(() => Boolean, { description: 'RETAIN flag as it came.' })
   retained!: boolean;
 
-  @Field(() => Int, { nullable: true, description: 'Index in a batch delivery; null where the delivery is the message.' })
+  @Field(() => Int, {
+    nullable: true,
+    description: 'Index in a batch delivery; null where the delivery is the message.',
+  })
   itemIndex!: number | null;
 
   @Field(() => String, { description: 'SHA-256 of the canonical message, in hexadecimal.' })
@@ -103,7 +114,9 @@ export class Decision {
   @Field(() => String, { description: 'SHA-256 of the bytes of the delivery as it came, in hexadecimal.' })
   bytesDigest!: string;
 
-  @Field(() => String, { description: 'Leaf of the entry in the Merkle tree of its ledger (RFC 6962), in hexadecimal.' })
+  @Field(() => String, {
+    description: 'Leaf of the entry in the Merkle tree of its ledger (RFC 6962), in hexadecimal.',
+  })
   leafHash!: string;
 
   // Below: fields with resolvers of their own; here for the order and the words.
@@ -123,7 +136,8 @@ export class Decision {
 
   @Field(() => String, {
     nullable: true,
-    description: 'The message as text, exactly as it came; null where it is not UTF-8. Needs the right to read payloads.',
+    description:
+      'The message as text, exactly as it came; null where it is not UTF-8. Needs the right to read payloads.',
   })
   payloadText!: string | null;
 

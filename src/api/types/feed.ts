@@ -20,7 +20,9 @@ export class FeedContract {
   @Field(() => Int, { description: 'Number of the contract in the history of its feed, from 1.' })
   version!: number;
 
-  @Field(() => String, { description: 'SHA-256 of the file, in hexadecimal. Every entry names the one it was read under.' })
+  @Field(() => String, {
+    description: 'SHA-256 of the file, in hexadecimal. Every entry names the one it was read under.',
+  })
   digest!: string;
 
   @Field(() => String, { description: 'The YAML text, byte for byte.' })
@@ -107,7 +109,8 @@ export class WindowFacts {
   entriesInSeconds!: bigint;
 
   @Field(() => Boolean, {
-    description: 'Whether `maxEntries` cuts off what `windowSeconds` would keep: then the window is shorter than it says.',
+    description:
+      'Whether `maxEntries` cuts off what `windowSeconds` would keep: then the window is shorter than it says.',
   })
   boundByEntries!: boolean;
 }

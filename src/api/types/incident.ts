@@ -27,10 +27,16 @@ export class IncidentField {
   @Field(() => BigIntScalar, { description: 'Position of the entry that wrote it last.' })
   position!: bigint;
 
-  @Field(() => String, { nullable: true, description: 'Agency of the last writer; null where the reader may not see it.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Agency of the last writer; null where the reader may not see it.',
+  })
   agency!: string | null;
 
-  @Field(() => String, { nullable: true, description: 'Source of the last writer; null where the reader may not see it.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Source of the last writer; null where the reader may not see it.',
+  })
   sourceId!: string | null;
 }
 
@@ -82,7 +88,10 @@ export class SourceEpoch {
   @Field(() => String, { nullable: true, description: 'Highest applied sequence, in exact digits.' })
   highWaterMark!: string | null;
 
-  @Field(() => String, { nullable: true, description: 'Highest sequence of any entry, held ones included, in exact digits.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'Highest sequence of any entry, held ones included, in exact digits.',
+  })
   highestSequence!: string | null;
 
   @Field(() => Boolean, { description: 'Whether it is the epoch in force.' })
