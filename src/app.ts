@@ -15,7 +15,6 @@ import { activateContracts, readContractFiles } from './startup/contracts';
 import { openLive } from './startup/live';
 import { openMetrics } from './startup/metrics';
 import { startRelays } from './startup/relays';
-import { StartError } from './startup/parts';
 import { openStorage } from './startup/storage';
 import { openWindow } from './startup/window';
 
@@ -54,14 +53,17 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
   const runs = (part: Role) => role === 'all' || role === part;
 
   const tokens = openTokens(config, log, cleanup);
-  // It asks nobody for a token yet: beside a token file it would look protected, and not be.
-  if (runs('api') && tokens !== null) throw new StartError('API_TOKENS_FILE: the API cannot check tokens yet');
   const contracts = await readContractFiles(config.contractsDir);
   const storage = await openStorage(config, cleanup);
   const health = new Health(storage.main);
   const feeds = await activateContracts(storage.main, contracts, config, log);
   const wakeUps = openLive(config, cleanup);
-  const metrics = openMetrics(storage.api, feeds);
+  const metrics = openMetrics(storage.facts, feeds);
+  const operations = {
+    readiness: () => health.readiness(),
+    metrics: () => metrics.text(),
+    mayRead: (authorization: string | undefined) => mayReadMetrics(tokens, authorization),
+  };
 
   const api = runs('api')
     ? await startApi({
@@ -69,7 +71,8 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
         port: config.port,
         database: storage.api,
         wakeUps,
-        readiness: () => health.readiness(),
+        tokens,
+        operations,
         development: config.development,
         log,
       })
@@ -81,9 +84,8 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
     const ops = await startOpsServer({
       host: config.host,
       port: config.port,
-      readiness: () => health.readiness(),
-      metrics: () => metrics.text(),
-      mayReadMetrics: (authorization) => mayReadMetrics(tokens, authorization),
+      ...operations,
+      mayReadMetrics: operations.mayRead,
       log,
     });
     cleanup.add('health and metrics', () => ops.close());

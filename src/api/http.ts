@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApolloServer } from '@apollo/server';
 import { HeaderMap } from '@apollo/server';
 import { Kind, parse } from 'graphql';
+import type { Access } from './access';
 import { currentCorrelationId } from './apollo';
 import { createContext } from './context';
 import type { ApiContext, ApiServices } from './context';
@@ -14,6 +15,7 @@ export interface GraphqlRoute {
   readonly services: ApiServices;
   /** Address that the service is bound to. */
   readonly host: string;
+  readonly access: Access;
 }
 
 /** A request that GraphQL does not get to see. */
@@ -43,13 +45,12 @@ export async function serveGraphql(
   route: GraphqlRoute,
   request: IncomingMessage,
   response: ServerResponse,
-  of: { readonly viewer: Viewer; readonly correlationId: string },
+  correlationId: string,
 ): Promise<void> {
   const { log } = route.services;
   try {
-    await answer(route, request, response, of);
+    await answer(route, request, response, correlationId);
   } catch (error) {
-    const { correlationId } = of;
     if (error instanceof Refusal) {
       log.warn(
         { correlationId, code: error.code, method: request.method, origin: request.headers.origin },
@@ -64,23 +65,24 @@ export async function serveGraphql(
 }
 
 async function answer(
-  { apollo, services, host }: GraphqlRoute,
+  { apollo, services, host, access }: GraphqlRoute,
   request: IncomingMessage,
   response: ServerResponse,
-  of: { readonly viewer: Viewer; readonly correlationId: string },
+  correlationId: string,
 ): Promise<void> {
   const verdict = judgeOrigin(request, host);
   if (verdict !== 'allowed') throw new Refusal(403, 'FORBIDDEN', 'requests of other sites are refused');
+  const viewer = viewerOf(access, request);
   const search = searchOf(request);
   let body: unknown;
   if (request.method === 'GET') refuseUnsafeGet(request, search, services.limits.maxTokens);
   else if (request.method === 'POST') body = await readJsonBody(request, services.limits.maxBodyBytes);
   else throw new Refusal(405, 'BAD_REQUEST', 'only GET and POST are served here', { allow: 'GET, POST' });
 
-  const result = await currentCorrelationId.run(of.correlationId, () =>
+  const result = await currentCorrelationId.run(correlationId, () =>
     apollo.executeHTTPGraphQLRequest({
       httpGraphQLRequest: { method: request.method ?? '', headers: headersOf(request), search, body },
-      context: () => Promise.resolve(createContext(services, of)),
+      context: () => Promise.resolve(createContext(services, { viewer, correlationId })),
     }),
   );
   for (const [name, value] of result.headers) response.setHeader(name, value);
@@ -108,6 +110,19 @@ export function sendError(
     'cache-control': 'no-store',
   });
   response.end(`${text}\n`);
+}
+
+/** Before the body is read, so that who has no token can make us do nothing. */
+function viewerOf(access: Access, request: IncomingMessage): Viewer {
+  const { authorization } = request.headers;
+  const grant = access.grant(authorization);
+  if (grant !== null) return grant.viewer;
+  throw new Refusal(401, 'UNAUTHENTICATED', 'a valid token is needed', { 'www-authenticate': challenge(authorization) });
+}
+
+/** RFC 6750, section 3: nothing is said of an error where no token came. */
+export function challenge(authorization: string | undefined): string {
+  return authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"';
 }
 
 /** A link or an image of any page makes a browser send a GET, with what the user is logged in by. */

@@ -1,30 +1,26 @@
-/** The API on one port: GraphQL over HTTP and WebSocket at /graphql, and what tells whether the service is alive. */
-import { randomUUID } from 'node:crypto';
+/** The API on one port: GraphQL over HTTP and WebSocket at /graphql, and what operators ask (routes.ts). */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Database } from '../ledger/client';
 import type { WakeUps } from '../live/port';
+import { Access } from './access';
+import type { Tokens } from './access';
 import { createApollo } from './apollo';
 import type { ApiServices } from './context';
-import { sendError, serveGraphql } from './http';
-import type { GraphqlRoute } from './http';
+import { findGraphiql } from './graphiql';
 import { DEFAULT_LIMITS } from './limits';
 import type { ApiLimits } from './limits';
 import { Gate } from './live/gate';
 import { HeadWatcher } from './live/heads';
 import type { ApiLog } from './log';
 import { ContractTexts } from './read/contracts';
+import { GRAPHQL_PATH, pathOf, serve } from './routes';
+import type { Operations, Routes } from './routes';
 import { buildApiSchema } from './schema';
-import { LOCAL_VIEWER } from './viewer';
 import { createWebSockets } from './websocket';
 import type { WebSockets } from './websocket';
-
-export interface Readiness {
-  readonly ready: boolean;
-  readonly details: Record<string, unknown>;
-}
 
 export interface ApiOptions {
   /** The one address to listen on. */
@@ -34,9 +30,10 @@ export interface ApiOptions {
   /** Its statement timeout is the API's. */
   readonly database: Database;
   readonly wakeUps: WakeUps;
-  /** Asked for every `/readyz`; a rejection means not ready. */
-  readonly readiness: () => Promise<Readiness>;
-  /** Introspection and suggestions are on in development alone. */
+  /** null: whoever reaches the address may read everything, so it must be a loopback one. */
+  readonly tokens: Tokens | null;
+  readonly operations: Operations;
+  /** Introspection, suggestions and GraphiQL are on in development alone. */
   readonly development: boolean;
   readonly log: ApiLog;
   readonly limits?: Partial<ApiLimits>;
@@ -59,7 +56,6 @@ export interface Api {
   close(): Promise<void>;
 }
 
-const GRAPHQL_PATH = '/graphql';
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How long requests under way may take once the service ends. */
@@ -82,8 +78,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   };
   const apollo = createApollo(rules, log);
   await apollo.start();
-  const webSockets = createWebSockets({ services, rules, host, viewerOf: () => LOCAL_VIEWER });
-  const routes: Routes = { graphql: { apollo, services, host }, readiness: options.readiness, log };
+  const access = new Access(options.tokens);
+  const webSockets = createWebSockets({ services, rules, host, access });
+  const graphiql = development ? findGraphiql() : null;
+  const routes: Routes = { graphql: { apollo, services, host, access }, operations: options.operations, graphiql, log };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => void serve(routes, request, response));
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
     upgrade(webSockets, request, socket, head),
@@ -91,6 +89,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   try {
     await listen(server, options.port, host);
   } catch (error) {
+    await webSockets.close();
     services.heads.close();
     await apollo.stop();
     throw error;
@@ -118,52 +117,9 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   };
 }
 
-interface Routes {
-  readonly graphql: GraphqlRoute;
-  readonly readiness: () => Promise<Readiness>;
-  readonly log: ApiLog;
-}
-
-async function serve(
-  { graphql, readiness, log }: Routes,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const correlationId = randomUUID();
-  response.setHeader('x-content-type-options', 'nosniff');
-  switch (pathOf(request)) {
-    case GRAPHQL_PATH:
-      return serveGraphql(graphql, request, response, { viewer: LOCAL_VIEWER, correlationId });
-    case '/healthz':
-      return sendJson(request, response, 200, { alive: true });
-    case '/readyz': {
-      const state = await readiness().catch((error: unknown): Readiness => {
-        log.warn({ err: error, correlationId }, 'cannot tell whether the service is ready');
-        return { ready: false, details: {} };
-      });
-      return sendJson(request, response, state.ready ? 200 : 503, { ready: state.ready, ...state.details });
-    }
-    default:
-      return sendError(response, 404, { code: 'NOT_FOUND', message: 'there is nothing here', correlationId });
-  }
-}
-
-function sendJson(request: IncomingMessage, response: ServerResponse, status: number, body: object): void {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.writeHead(405, { allow: 'GET, HEAD' }).end();
-    return;
-  }
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
-  response.end(request.method === 'HEAD' ? undefined : `${JSON.stringify(body)}\n`);
-}
-
 function upgrade(webSockets: WebSockets, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   if (pathOf(request) === GRAPHQL_PATH) webSockets.upgrade(request, socket, head);
   else socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
-}
-
-function pathOf(request: IncomingMessage): string {
-  return (request.url ?? '').split('?')[0] ?? '';
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

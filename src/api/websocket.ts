@@ -1,10 +1,6 @@
 /**
- * Subscriptions over graphql-transport-ws. The library speaks the protocol; here is what a socket may do, and when it is
- * cut off.
- *
- * A message is sent only when the one before it, of the same subscription, has left the process. So what lies here for a
- * reader who does not read is one message a subscription; the bound on bytes is against everything else that makes us
- * write, as a flood of pings does.
+ * Subscriptions over graphql-transport-ws. The library speaks the protocol; here is what a socket may do. When it is cut
+ * off: see socket-guard.ts and session.ts.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -14,6 +10,7 @@ import { GraphQLError } from 'graphql';
 import type { ExecutionArgs } from 'graphql';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
+import type { Access } from './access';
 import { createContext } from './context';
 import type { ApiContext, ApiServices } from './context';
 import { ApiError } from './errors';
@@ -21,21 +18,18 @@ import { maskError } from './mask';
 import { prepareOperation } from './operation';
 import type { OperationRules } from './operation';
 import { judgeOrigin } from './origin';
+import type { Session } from './session';
+import { GOODBYE_MS, SocketGuard } from './socket-guard';
 import { ResultStream, subscribeWithFreshContexts } from './subscribe';
-import type { Viewer } from './viewer';
 
-/** Close codes of ours, in the range that RFC 6455 leaves to applications and graphql-transport-ws does not use. */
-export const CLOSE_TOO_SLOW = 4490;
 const CLOSE_GOING_AWAY = 1001;
-/** How long a socket that is being closed may take to say goodbye. */
-const GOODBYE_MS = 1_000;
 
 export interface WebSocketRoute {
   readonly services: ApiServices;
   readonly rules: OperationRules;
   /** Address that the service is bound to. */
   readonly host: string;
-  readonly viewerOf: (request: IncomingMessage) => Viewer;
+  readonly access: Access;
 }
 
 export interface WebSockets {
@@ -48,11 +42,11 @@ export interface WebSockets {
 }
 
 interface Extra {
-  readonly viewer: Viewer;
+  readonly session: Session;
 }
 
 export function createWebSockets(route: WebSocketRoute): WebSockets {
-  const { services, host } = route;
+  const { services, host, access } = route;
   const { limits, log } = services;
   const server = new WebSocketServer({
     noServer: true,
@@ -60,23 +54,29 @@ export function createWebSockets(route: WebSocketRoute): WebSockets {
     handleProtocols: chooseProtocol,
   });
   const running = new Set<object>();
+  const guards = new Set<SocketGuard>();
+  const unwatch = access.onChange(() => {
+    for (const guard of guards) guard.session.recheck();
+  });
   const protocol = createProtocol(route, running);
 
-  server.on('connection', (socket: WebSocket, request: IncomingMessage) => {
-    const guard = new SocketGuard(socket, services);
+  server.on('connection', (socket: WebSocket) => {
+    const guard = new SocketGuard(socket, services, access);
+    guards.add(guard);
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
         send: (data) => guard.send(data),
-        close: (code, reason) => socket.close(code, reason),
+        close: (code, reason) => guard.close(code, reason),
         onMessage: (take) => socket.on('message', (data: Buffer) => void guard.take(() => take(data.toString('utf8')))),
       },
-      { viewer: route.viewerOf(request) },
+      { session: guard.session },
     );
     // A frame that is no WebSocket, or too large: ws closes the socket itself, and would throw without a listener.
     socket.on('error', (error) => log.warn({ err: error }, 'socket error'));
     socket.once('close', (code, reason) => {
       guard.stop();
+      guards.delete(guard);
       closed(code, String(reason)).catch((error: unknown) => log.error({ err: error }, 'cannot release a socket'));
     });
   });
@@ -90,7 +90,7 @@ export function createWebSockets(route: WebSocketRoute): WebSockets {
         log.warn({ sockets: server.clients.size }, 'too many sockets');
         refuseUpgrade(socket, '503 Service Unavailable');
       } else {
-        server.handleUpgrade(request, socket, head, (upgraded) => server.emit('connection', upgraded, request));
+        server.handleUpgrade(request, socket, head, (upgraded) => server.emit('connection', upgraded));
       }
     },
     get sockets() {
@@ -99,7 +99,10 @@ export function createWebSockets(route: WebSocketRoute): WebSockets {
     get operations() {
       return running.size;
     },
-    close: () => closeAll(server),
+    close: async () => {
+      await closeAll(server);
+      unwatch();
+    },
   };
 }
 
@@ -109,6 +112,12 @@ function createProtocol({ services, rules }: WebSocketRoute, running: Set<object
     maskError(error, { correlationId, development: rules.development, log });
   return makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: limits.initTimeoutMs,
+    // Refused, the library closes the socket with 4403.
+    onConnect: ({ connectionParams, extra }) => {
+      const admitted = extra.session.admit(connectionParams);
+      if (!admitted) log.warn({ code: 'UNAUTHENTICATED' }, 'WebSocket without a valid token refused');
+      return admitted;
+    },
     onSubscribe: (context, _, payload) => {
       if (Object.keys(context.subscriptions).length > limits.maxOperationsPerSocket) {
         const most = limits.maxOperationsPerSocket;
@@ -117,7 +126,7 @@ function createProtocol({ services, rules }: WebSocketRoute, running: Set<object
       }
       const prepared = prepareOperation(payload, rules);
       if (!prepared.ok) return prepared.errors;
-      const contextValue = createContext(services, { viewer: context.extra.viewer, correlationId: randomUUID() });
+      const contextValue = createContext(services, { viewer: context.extra.session.viewer, correlationId: randomUUID() });
       return { ...prepared.args, contextValue };
     },
     subscribe: async (args) => {
@@ -136,67 +145,6 @@ function createProtocol({ services, rules }: WebSocketRoute, running: Set<object
       return errors.map((error) => mask(error, correlationId));
     },
   });
-}
-
-/** Watches over what one socket has not taken yet, and over its being there at all. */
-class SocketGuard {
-  private readonly keepAlive: NodeJS.Timeout;
-  private goodbye: NodeJS.Timeout | null = null;
-  private answered = true;
-
-  constructor(
-    private readonly socket: WebSocket,
-    private readonly services: ApiServices,
-  ) {
-    socket.on('pong', () => (this.answered = true));
-    this.keepAlive = setInterval(() => this.ping(), services.limits.keepAliveMs);
-  }
-
-  /** Resolves when the message has left the process. */
-  send(data: string): Promise<void> {
-    const { socket } = this;
-    const { maxBufferedBytes, stalledAfterMs } = this.services.limits;
-    if (socket.bufferedAmount > maxBufferedBytes) this.cutOff('too much unread');
-    return new Promise((resolve, reject) => {
-      // Ends the subscription that sends: it must not run on against a socket that takes nothing.
-      if (socket.readyState !== socket.OPEN) return reject(new Error('the socket is closed'));
-      const stalled = setTimeout(() => this.cutOff('reading too slowly'), stalledAfterMs);
-      socket.send(data, (error) => {
-        clearTimeout(stalled);
-        if (error) reject(error);
-        else resolve();
-      });
-    });
-  }
-
-  async take(handle: () => Promise<void>): Promise<void> {
-    try {
-      await handle();
-    } catch (error) {
-      if (this.socket.readyState !== this.socket.OPEN) return;
-      this.services.log.error({ err: error }, 'cannot handle a message');
-      this.socket.close(1011, 'internal error');
-    }
-  }
-
-  stop(): void {
-    clearInterval(this.keepAlive);
-    if (this.goodbye !== null) clearTimeout(this.goodbye);
-  }
-
-  private ping(): void {
-    if (!this.answered) return this.cutOff('no answer to a ping');
-    this.answered = false;
-    this.socket.ping();
-  }
-
-  /** The reason reaches a reader who comes back soon; then the connection ends, whether it was read or not. */
-  private cutOff(reason: string): void {
-    if (this.goodbye !== null) return;
-    this.services.log.warn({ reason, bufferedBytes: this.socket.bufferedAmount }, 'socket cut off');
-    this.socket.close(CLOSE_TOO_SLOW, reason);
-    this.goodbye = setTimeout(() => this.socket.terminate(), GOODBYE_MS);
-  }
 }
 
 function chooseProtocol(offered: Set<string>): string | false {

@@ -6,14 +6,14 @@
  */
 import { canonicalJson, canonicalJsonWithout, omissionOf, type Omission } from './canonical';
 import { compileEffects, planEffects, readIncident, type CompiledEffects } from './effects-plan';
-import { compileIdentity, readIdentity, type CompiledIdentity } from './identity';
+import { compileIdentity, countsOf, readIdentity, type CompiledIdentity } from './identity';
 import { itemBytes, parseJson } from './json';
 import { isJsonArray, type JsonArray, type JsonDocument, type JsonFault, type JsonValue } from './json-value';
 import { idempotencyKey, sha256Hex } from './key';
 import { compilePointer, getPointer, type PointerTokens } from './pointer';
 import { utcTime } from './time';
 import { topicMatches } from './topic-filter';
-import type { Delivery, FeedContract, MalformedMessage, Message } from './types';
+import type { Delivery, FeedContract, Identity, MalformedMessage, Message } from './types';
 import { compileSource, MessageReader, type CompiledSource } from './values';
 
 export interface DecodeLimits {
@@ -125,7 +125,7 @@ class ContractDecoder implements Decoder {
     const incident = readIncident(this.incident, reader);
     const incidentId = incident.ok ? incident.id : null;
     const plan = incident.ok ? planEffects(this.effects, { reader, identity, incidentId }, payload) : incident;
-    const payloadDigest = this.digest(reader);
+    const payloadDigest = this.digest(reader, identity);
     return {
       kind: 'keyed',
       itemIndex,
@@ -144,10 +144,12 @@ class ContractDecoder implements Decoder {
    * SHA-256 of the canonical message, without what `digest.ignore` names. Where identity, incident or plan read values
    * outside it, a line feed and the canonical object of those values follow: `topic`, `topicLevel:<n>`,
    * `envelope:<pointer>`, `userProperty:<name>`. Canonical JSON has no line feed, so no message can pose as another
-   * with such values. Called after everything is read but `occurredAt`, which decides nothing.
+   * with such values. A sequence or numeric epoch stands as the number that identity took it for, whatever form it came
+   * in. Called after everything is read but `occurredAt`, which decides nothing.
    */
-  private digest(reader: MessageReader): string {
-    const message = canonicalJsonWithout(reader.message, this.omission);
+  private digest(reader: MessageReader, identity: Identity): string {
+    for (const { source, digits } of countsOf(this.identity, identity)) reader.takeAsNumber(source, digits);
+    const message = canonicalJsonWithout(reader.digestMessage, this.omission);
     const outside = reader.outsideValues();
     return sha256Hex(outside === null ? message : `${message}\n${canonicalJson(outside)}`);
   }

@@ -41,6 +41,12 @@ interface CompiledPart {
   readonly read: (value: ReadValue) => PartReading;
 }
 
+/** A sequence or numeric epoch, with the digits that were read there. */
+export interface CountRead {
+  readonly source: CompiledSource;
+  readonly digits: string;
+}
+
 export interface CompiledIdentity {
   readonly keyVersion: number;
   readonly mode: IdentityRule['mode'];
@@ -85,6 +91,16 @@ export function readIdentity(compiled: CompiledIdentity, reader: MessageReader):
   }
   const epoch = compiled.hasEpoch ? (rest[0] ?? null) : null;
   return { ok: true, identity: { agency, sourceId, epoch, sequence: rest.at(-1) ?? null, eventId: null } };
+}
+
+/** What identity took as a number, whatever form it came in: `7`, `"7"` and `"0007"` are one sequence. */
+export function countsOf(compiled: CompiledIdentity, identity: Identity): readonly CountRead[] {
+  const counts: CountRead[] = [];
+  for (const { name, source, read } of compiled.parts) {
+    const digits = name === 'epoch' ? identity.epoch : name === 'sequence' ? identity.sequence : null;
+    if (read === readCount && digits !== null) counts.push({ source, digits });
+  }
+  return counts;
 }
 
 /** Why a text cannot be stored and compared as an id, or null if it can. */

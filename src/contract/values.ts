@@ -4,7 +4,7 @@
  * Alternatives are tried in order and the first that is *present* counts. `null`, an empty text and an unreadable value
  * are present: what was sent decides, and a producer's fault never makes a later alternative speak for it.
  */
-import type { JsonObject, JsonValue } from './json-value';
+import { ExactNumber, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from './json-value';
 import { compilePointer, getPointer, type PointerTokens } from './pointer';
 import type { Delivery, ValueSource } from './types';
 
@@ -56,13 +56,16 @@ export function compileSource(source: ValueSource, batch: boolean): CompiledSour
 export class MessageReader {
   private levels: readonly string[] | null = null;
   private outside: Map<string, JsonValue> | null = null;
+  private said: JsonValue;
 
   constructor(
     readonly message: JsonValue,
     /** The whole payload; the message itself where the contract has no `items`. */
     private readonly envelope: JsonValue,
     private readonly delivery: Pick<Delivery, 'topic' | 'userProperties'>,
-  ) {}
+  ) {
+    this.said = message;
+  }
 
   read(source: CompiledSource): ReadValue {
     for (const origin of source) {
@@ -87,8 +90,30 @@ export class MessageReader {
     this.levels ??= this.delivery.topic.split('/');
     const text = this.levels[level];
     if (text === undefined) return undefined;
-    this.remember(`topicLevel:${level}`, text);
+    this.remember(topicLevelName(level), text);
     return wellFormed(text);
+  }
+
+  /**
+   * Takes the text that the source reads for the number of these digits, in what the digest is made of. A number that
+   * is sent again as text, or with leading zeros, is the same number; without this its replay would look like a conflict.
+   * After everything is read: reading an outside value again brings its text back.
+   */
+  takeAsNumber(source: CompiledSource, digits: string): void {
+    for (const origin of source) {
+      const value = this.readOrigin(origin);
+      if (value === undefined) continue;
+      if (typeof value !== 'string') return;
+      const number = new ExactNumber(digits);
+      if (origin.from === 'message') this.said = replaceAt(this.said, origin.tokens, number);
+      else if (origin.from !== 'const') this.remember(outsideName(origin), number);
+      return;
+    }
+  }
+
+  /** The message as its digest reads it. */
+  get digestMessage(): JsonValue {
+    return this.said;
   }
 
   /** What was read outside the message so far, by name; null for nothing. */
@@ -129,6 +154,26 @@ export class MessageReader {
     this.outside ??= new Map();
     this.outside.set(name, value);
   }
+}
+
+function topicLevelName(level: number): string {
+  return `topicLevel:${level}`;
+}
+
+function outsideName(origin: Exclude<CompiledOrigin, { from: 'const' | 'message' }>): string {
+  return origin.from === 'topicLevel' ? topicLevelName(origin.level) : origin.name;
+}
+
+/** A copy with the value at the pointer replaced, which is there. */
+function replaceAt(value: JsonValue, tokens: PointerTokens, replacement: JsonValue): JsonValue {
+  const [token, ...rest] = tokens;
+  if (token === undefined) return replacement;
+  if (isJsonArray(value)) {
+    return value.map((item, index) => (String(index) === token ? replaceAt(item, rest, replacement) : item));
+  }
+  if (!isJsonObject(value)) return value;
+  const member = value.get(token);
+  return member === undefined ? value : new Map(value).set(token, replaceAt(member, rest, replacement));
 }
 
 function wellFormed(text: string): string | Unreadable {

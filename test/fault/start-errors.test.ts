@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { appEnvironment, contractsFolder, type AppSetup } from '../support/app';
+import { appEnvironment, consumes, contractsFolder, type AppSetup } from '../support/app';
 import { onCleanup } from '../support/cleanup';
 import { createMigratedDatabase } from '../support/database';
 import { FEED, applied, expectGroundTruth, faultContract, faultMessages } from '../support/fault-feed';
@@ -162,7 +162,7 @@ describe('what is only a hint, or comes back by itself, does not stop the start'
     const redisUrl = `redis://:${SECRET}@127.0.0.1:${await freePort()}`;
     const setup: AppSetup = { ...(await setUp()), mqttUrl: broker.url, redisUrl };
     const product = serve(setup, '--role', 'consumer');
-    await product.waitForLine(/"connected to the broker"/);
+    await consumes(product, FEED);
     const messages = faultMessages(2, 1, 5);
     await publishAll(broker.url, messages);
     await applied(setup.databaseUrl, messages.length);

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { API_ERROR_CODES, REQUEST_ERROR_CODES, SERVICE_ERROR_CODES } from '../../src/api/errors';
 import { DEFAULT_LIMITS } from '../../src/api/limits';
 import { emitGraphqlSchema } from '../../src/api/schema';
-import { CLOSE_TOO_SLOW } from '../../src/api/websocket';
+import { CLOSE_FORBIDDEN, CLOSE_RIGHTS_CHANGED } from '../../src/api/session';
+import { CLOSE_TOO_SLOW } from '../../src/api/socket-guard';
+import { RELOAD_MS } from '../../src/ops/token-file';
 import { delivery } from '../support/pipeline';
 import type { StoredEntry } from '../support/ledger';
 import { until } from '../support/wait';
@@ -192,6 +194,9 @@ describe('docs/api.md', () => {
       `takes nothing for ${stalledAfterMs / 1000} seconds, leaves more than ${maxBufferedBytes / 1024 / 1024} MiB unread`,
       `after ${streamRetryMs / 1000} seconds it ends with`,
       `closed with code ${CLOSE_TOO_SLOW}`,
+      `closed with ${CLOSE_FORBIDDEN} when the token expires or is revoked`,
+      `with ${CLOSE_RIGHTS_CHANGED} when its role or agencies change`,
+      `within ${RELOAD_MS / 1000} seconds`,
     ]) {
       expect(PAGE.replace(/\s+/g, ' ')).toContain(text);
     }

@@ -40,6 +40,12 @@ export interface Answer {
   readonly errors?: readonly GraphqlError[];
 }
 
+export const OPERATIONS: ApiOptions['operations'] = {
+  readiness: () => Promise.resolve({ ready: true, details: {} }),
+  metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', body: 'up 1\n' }),
+  mayRead: () => true,
+};
+
 export interface TestApi {
   readonly api: Api;
   readonly log: readonly LogLine[];
@@ -50,7 +56,8 @@ export interface TestApi {
   data(query: string, variables?: Record<string, unknown>): Promise<Data>;
   /** The codes of the errors. */
   codes(query: string, variables?: Record<string, unknown>): Promise<string[]>;
-  client(): Client;
+  /** @param token for `connection_init` */
+  client(token?: string): Client;
 }
 
 export async function startTestApi(of: { readonly database: Database } & Partial<ApiOptions>): Promise<TestApi> {
@@ -71,7 +78,8 @@ export async function startTestApi(of: { readonly database: Database } & Partial
     host: '127.0.0.1',
     port: 0,
     wakeUps: createLocalWakeUps(),
-    readiness: () => Promise.resolve({ ready: true, details: {} }),
+    tokens: null,
+    operations: OPERATIONS,
     development: false,
     log: { info: note('info'), warn: note('warn'), error: note('error') },
     ...of,
@@ -103,8 +111,9 @@ export async function startTestApi(of: { readonly database: Database } & Partial
     },
     codes: async (query, variables) =>
       ((await post(query, variables)).errors ?? []).map((error) => error.extensions.code),
-    client: () => {
+    client: (token) => {
       const client = createClient({
+        connectionParams: token === undefined ? undefined : { authorization: `Bearer ${token}` },
         url: api.url.replace('http', 'ws'),
         webSocketImpl: QuietSocket,
         retryAttempts: 0,

@@ -2,14 +2,17 @@ import { connect } from 'node:net';
 import WebSocket from 'ws';
 import { startApi } from '../../src/api/server';
 import { createLocalWakeUps } from '../../src/live/local';
-import { expectStillServing, startBoth } from './api-fixture';
+import { expectStillServing, OPERATIONS, startBoth } from './api-fixture';
 
 describe('the server', () => {
   it('tells whether it is alive and ready, and nothing anywhere else', async () => {
     let ready = true;
     const { app } = await startBoth(undefined, {
-      readiness: () =>
-        ready ? Promise.resolve({ ready, details: { feeds: 1 } }) : Promise.reject(new Error('secret')),
+      operations: {
+        ...OPERATIONS,
+        readiness: () =>
+          ready ? Promise.resolve({ ready, details: { feeds: 1 } }) : Promise.reject(new Error('secret')),
+      },
     });
     const get = async (path: string, method = 'GET') => {
       const response = await fetch(app.api.url.replace('/graphql', path), { method });
@@ -47,7 +50,8 @@ describe('the server', () => {
       host: '127.0.0.1',
       database: path.database,
       wakeUps: counting,
-      readiness: () => Promise.resolve({ ready: true, details: {} }),
+      tokens: null,
+      operations: OPERATIONS,
       development: false,
       log: { info: () => undefined, warn: () => undefined, error: () => undefined },
     };

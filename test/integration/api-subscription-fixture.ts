@@ -28,11 +28,12 @@ export function listen(
   client: Client,
   name: 'decisions' | 'suppressions',
   variables: Record<string, unknown> = {},
+  fields = FIELDS,
 ): Reading {
   const events: Event[] = [];
   const errors: GraphqlError[] = [];
   let ended = false;
-  const document = `subscription ($filter: DecisionFilter, $after: String) { ${name}(filter: $filter, after: $after) { ${FIELDS} } }`;
+  const document = `subscription ($filter: DecisionFilter, $after: String) { ${name}(filter: $filter, after: $after) { ${fields} } }`;
   const stop = client.subscribe<Record<string, Event>>(
     { query: document, variables },
     {

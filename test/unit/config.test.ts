@@ -136,6 +136,7 @@ describe('secrets', () => {
       databaseUrl: 'postgres://u:p@db/x',
       mqttPassword: ` ${SECRET} `,
     });
+    expect(read({ MQTT_PASSWORD: ` ${SECRET}\n` }).mqttPassword).toBe(` ${SECRET}\n`);
   });
 
   it.each(secrets)('%s_FILE that cannot be read is a problem of its own, and so are both at once', (name) => {

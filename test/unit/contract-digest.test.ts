@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { pathsRead } from '../../src/contract/paths-read';
 import type { FeedContract } from '../../src/contract/types';
-import { decodeKeyed, eventIdContract, feedContract } from '../support/decode-feed';
+import { decodeKeyed, epochContract, feedContract } from '../support/decode-feed';
 
 const feed = feedContract();
 const B = (seq: number): string => `{"agency":"NFD","src":"e1","seq":${seq},"incident":"I-77","status":"ENROUTE"}`;
@@ -82,40 +81,33 @@ describe('the digest', () => {
     const contract = feedContract({ occurredAt: [{ userProperty: 'sent' }] });
     expect(digest(contract, B(1), { userProperties: { sent: '2024-08-29T06:10:00Z' } })).toBe(digest(feed, B(1)));
   });
-});
 
-describe('pathsRead', () => {
-  test('names every pointer with its reader', () => {
-    const contract = feedContract({
-      occurredAt: [{ pointer: '/sent' }],
-      identity: {
-        version: 1,
-        mode: 'sequence',
-        agency: [{ const: 'x' }],
-        source: [{ pointer: '/a' }, { pointer: '/b' }, { topicLevel: 1 }],
-        epoch: { value: [{ pointer: '/boot' }], order: 'opaque' },
-        sequence: [{ envelope: '/seq' }],
-      },
-      effects: [{ do: 'set', when: [{ pointer: '/type', equals: 'x' }], field: 'u/{/unit}', to: [{ pointer: '/to' }] }],
-      forward: { topic: 'cop/{/district}/{topic}' },
-    });
-    expect(pathsRead(contract).map(({ by, pointer }) => `${by} ${pointer}`)).toEqual([
-      'identity /a',
-      'identity /b',
-      'identity /boot',
-      'identity /seq',
-      'incident /incident',
-      'occurredAt /sent',
-      'effects /type',
-      'effects /unit',
-      'effects /to',
-      'forward /district',
-    ]);
-    expect(pathsRead({ ...contract, items: '/events' }).map(({ pointer }) => pointer)).not.toContain('/seq');
+  test('takes a sequence, and a numeric epoch, for the number that it is', () => {
+    const written = (seq: string, boot: string): string =>
+      `{"agency":"N","src":"e","boot":${boot},"seq":${seq},"n":"7"}`;
+    const numeric = epochContract('numeric');
+    expect(digest(numeric, written('"0007"', '"02"'))).toBe(
+      sha256('{"agency":"N","boot":2,"n":"7","seq":7,"src":"e"}'),
+    );
+    expect(digest(numeric, written('7', '2'))).toBe(digest(numeric, written('"0007"', '"02"')));
+    // An opaque epoch is a text, and other members of the same value keep their form.
+    const opaque = epochContract('opaque');
+    expect(digest(opaque, written('7', '2'))).not.toBe(digest(opaque, written('7', '"2"')));
+    const big = '9'.repeat(38);
+    expect(digest(numeric, written(`"${big}"`, '2'))).toBe(digest(numeric, written(big, '2')));
   });
 
-  test('event ids, and effects that are off', () => {
-    const contract = { ...eventIdContract('/id', '/sent'), effects: 'off' as const, incident: null };
-    expect(pathsRead(contract).map(({ pointer }) => pointer)).toEqual(['/agency', '/src', '/id', '/sent']);
+  test('takes it wherever it is read', () => {
+    const { identity } = feedContract();
+    if (identity.mode !== 'sequence') throw new Error('the feed of the cases has sequences');
+    const property = feedContract({ identity: { ...identity, sequence: [{ userProperty: 'seq' }] } });
+    const message = '{"agency":"N","src":"e"}';
+    const of = (seq: string): string => digest(property, message, { userProperties: { seq } });
+    expect(of('0007')).toBe(of('7'));
+    expect(of('8')).not.toBe(of('7'));
+    const nested = feedContract({ identity: { ...identity, sequence: [{ pointer: '/head/1/seq' }] } });
+    const inside = (seq: string): string =>
+      digest(nested, `{"agency":"N","src":"e","head":[0,{"seq":${seq},"x":"1"}]}`);
+    expect(inside('"07"')).toBe(inside('7'));
   });
 });

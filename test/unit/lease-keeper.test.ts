@@ -22,10 +22,16 @@ beforeAll(async () => {
 });
 
 const keepers: LeaseKeeper[] = [];
+/** Who consumes what, over all instances. */
+const consumers = new Map<string, string>();
+/** Names that were begun while another instance consumed under them. */
+const overlaps: string[] = [];
 
 afterEach(async () => {
   await Promise.all(keepers.splice(0).map((keeper) => keeper.stop()));
   await query(url, 'DELETE FROM lease');
+  consumers.clear();
+  overlaps.length = 0;
 });
 
 interface Instance {
@@ -61,12 +67,15 @@ function start(
     log: createLogger('silent'),
     onAcquired: async (name) => {
       options.onAcquired?.(name);
+      if (consumers.has(name)) overlaps.push(name);
+      consumers.set(name, instanceId);
       consuming.add(name);
       events.push(`+${name}`);
       return Promise.resolve();
     },
     onLost: async (name) => {
       consuming.delete(name);
+      if (consumers.get(name) === instanceId) consumers.delete(name);
       events.push(`-${name}`);
       return Promise.resolve();
     },
@@ -104,6 +113,16 @@ describe('LeaseKeeper, on Postgres', () => {
     for (const name of before) expect(one.consuming.has(name) !== three.consuming.has(name)).toBe(true);
     expect(Math.max(one.consuming.size, three.consuming.size)).toBeLessThanOrEqual(4);
     expect([...one.keeper.held].sort()).toEqual([...one.consuming].sort());
+  });
+
+  it('lets nobody begin what another consumes, when three start at once and two stop again', async () => {
+    const instances = ['one', 'two', 'three'].map((id) => start(id));
+    await shared(instances, 3);
+    await instances[0]?.keeper.stop();
+    await shared(instances, 4);
+    await instances[1]?.keeper.stop();
+    await shared(instances, 7);
+    expect(overlaps).toEqual([]);
   });
 
   it('gives everything back when it stops, so that the next need not wait for the expiry', async () => {

@@ -206,6 +206,8 @@ describe('lint rules', () => {
       cwd: REPOSITORY,
       input: JSON.stringify(snippets.map(({ file, code }) => ({ file, code }))),
       encoding: 'utf8',
+      // Under CI=true typescript-eslint would judge the files on the disk instead of the snippets.
+      env: { ...process.env, TSESTREE_SINGLE_RUN: 'false' },
     });
     found = JSON.parse(output) as ReadonlyArray<readonly string[]>;
   });
