@@ -85,6 +85,8 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
       host: config.host,
       port: config.port,
       ...operations,
+      // It asks for tokens at /metrics alone, and which feeds there are is nobody's business who has none.
+      readiness: async () => ({ ...(await health.readiness()), ...(tokens === null ? {} : { details: {} }) }),
       mayReadMetrics: operations.mayRead,
       log,
     });

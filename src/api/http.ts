@@ -117,7 +117,9 @@ function viewerOf(access: Access, request: IncomingMessage): Viewer {
   const { authorization } = request.headers;
   const grant = access.grant(authorization);
   if (grant !== null) return grant.viewer;
-  throw new Refusal(401, 'UNAUTHENTICATED', 'a valid token is needed', { 'www-authenticate': challenge(authorization) });
+  throw new Refusal(401, 'UNAUTHENTICATED', 'a valid token is needed', {
+    'www-authenticate': challenge(authorization),
+  });
 }
 
 /** RFC 6750, section 3: nothing is said of an error where no token came. */

@@ -126,7 +126,10 @@ function createProtocol({ services, rules }: WebSocketRoute, running: Set<object
       }
       const prepared = prepareOperation(payload, rules);
       if (!prepared.ok) return prepared.errors;
-      const contextValue = createContext(services, { viewer: context.extra.session.viewer, correlationId: randomUUID() });
+      const contextValue = createContext(services, {
+        viewer: context.extra.session.viewer,
+        correlationId: randomUUID(),
+      });
       return { ...prepared.args, contextValue };
     },
     subscribe: async (args) => {

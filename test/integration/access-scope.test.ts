@@ -78,7 +78,8 @@ function exposed(answer: unknown): string {
   );
 }
 
-const positionsOf = ({ data }: Answer): string[] => data?.decisions.nodes.map((node: Data) => node.position) as string[];
+const positionsOf = ({ data }: Answer): string[] =>
+  data?.decisions.nodes.map((node: Data) => node.position) as string[];
 
 describe('a reader of one agency', () => {
   it('is attacked for something: a reader of all sees every mark', async () => {
@@ -146,8 +147,14 @@ describe('a reader of one agency', () => {
         expect(exposed(await ask(LIST, variables))).not.toMatch(MARK);
       }
     }
-    const sources = 'query ($after: String) { sources(feed: "cad-north", after: $after) { nodes { agency sourceId } } }';
-    for (const [agency, sourceId] of [['', ''], ['ZUL', ''], ['ZULU', 'zulu-0'], ['NFD', 'e']]) {
+    const sources =
+      'query ($after: String) { sources(feed: "cad-north", after: $after) { nodes { agency sourceId } } }';
+    for (const [agency, sourceId] of [
+      ['', ''],
+      ['ZUL', ''],
+      ['ZULU', 'zulu-0'],
+      ['NFD', 'e'],
+    ]) {
       const after = Buffer.from(JSON.stringify(['s1', path.feed.feedId, agency, sourceId])).toString('base64url');
       const answer = await ask(sources, { after });
       expect(answer.errors).toBeUndefined();
@@ -173,7 +180,11 @@ describe('a reader of one agency', () => {
     const never = 'never-was';
     await alike(`query ($feed: ID!) { feed(name: $feed) { ${FEED} } }`, { feed: 'cad-zulu' }, { feed: never });
     await alike(LIST, { filter: { feed: 'cad-zulu' } }, { filter: { feed: never } });
-    await alike('query ($feed: ID!) { sources(feed: $feed) { nodes { agency } } }', { feed: 'cad-zulu' }, { feed: never });
+    await alike(
+      'query ($feed: ID!) { sources(feed: $feed) { nodes { agency } } }',
+      { feed: 'cad-zulu' },
+      { feed: never },
+    );
     await alike(INCIDENT, { id: 'I-zulu' }, { id: never });
     const decision = `query ($feed: ID!, $position: BigInt!) { decision(feed: $feed, position: $position) { ${DECISION} } }`;
     await alike(decision, { feed: 'cad-zulu', position: '0' }, { feed: never, position: '0' });
@@ -220,7 +231,11 @@ describe('a reader of one agency', () => {
 
   it('hears its own alone, live and from a cursor of anybody', async () => {
     const { data } = await askAll(LIST, { first: 1 });
-    const live = await rawSubscriber(app, `Bearer ${token}`, `subscription { decisions { cursor decision { ${DECISION} } } }`);
+    const live = await rawSubscriber(
+      app,
+      `Bearer ${token}`,
+      `subscription { decisions { cursor decision { ${DECISION} } } }`,
+    );
     const suppressed = listen(app.client(token), 'suppressions');
     const resumed = listen(app.client(token), 'decisions', { after: data?.decisions.pageInfo.endCursor as string });
     await settled(app, 3);

@@ -112,6 +112,29 @@ describe('tokens over WebSocket', () => {
     expect(raw.messages.filter(({ id }) => id === '2')).toEqual([]);
   });
 
+  it('goes by the clock, also where it was set and no timer is due', async () => {
+    const { path, tokens, start } = await setUp();
+    const hourly = tokens.add({ name: 'hourly', expiresAtMs: Math.ceil(Date.now() / 1000) * 1000 + 3_600_000 });
+    const app = await start();
+    const [listening, asking] = [
+      await rawSubscriber(app, `Bearer ${hourly}`),
+      await initialised(await rawSocket(app), { authorization: `Bearer ${hourly}` }),
+    ];
+    const { now } = Date;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 7_200_000);
+    try {
+      app.statements();
+      asking.send({ id: '1', type: 'subscribe', payload: { query: '{ feeds { name } }' } });
+      expect(await asking.end()).toEqual([4403, 'the token has expired']);
+      expect([asking.messages.length, app.statements()]).toEqual([1, 0]);
+      await path.deliver(b(1));
+      expect(await listening.end()).toEqual([4403, 'the token has expired']);
+      expect(sequences(listening)).toEqual([]);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
   it('ends a socket whose rights change, and one that goes on has the new ones', async () => {
     const { path, tokens, first, start } = await setUp({ reloadMs: 20 });
     const app = await start();

@@ -196,7 +196,7 @@ describe('docs/api.md', () => {
       `closed with code ${CLOSE_TOO_SLOW}`,
       `closed with ${CLOSE_FORBIDDEN} when the token expires or is revoked`,
       `with ${CLOSE_RIGHTS_CHANGED} when its role or agencies change`,
-      `within ${RELOAD_MS / 1000} seconds`,
+      `take effect within ${RELOAD_MS / 1000} seconds`,
     ]) {
       expect(PAGE.replace(/\s+/g, ' ')).toContain(text);
     }

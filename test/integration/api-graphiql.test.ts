@@ -35,7 +35,9 @@ describe('GraphiQL in development mode', () => {
     }
     // Everything that the page names, and what that names in turn.
     for (const [base, text] of texts) {
-      const names = [...text.matchAll(/(?:src|href)="([^"]+)"|^(?:import|export) .* from '([^']+)'/gm)].map(([, a, m]) => a ?? m ?? '');
+      const names = [...text.matchAll(/(?:src|href)="([^"]+)"|^(?:import|export) .* from '([^']+)'/gm)].map(
+        ([, a, m]) => a ?? m ?? '',
+      );
       for (const name of names.filter((one) => !one.startsWith('data:'))) {
         const url = new URL(name, base);
         expect([name, url.origin]).toEqual([name, new URL(app.api.url).origin]);
@@ -61,7 +63,9 @@ describe('GraphiQL in development mode', () => {
     const app = await startTestApi({ database: path.database, development: true });
     const query = `/graphql?query=${encodeURIComponent('{ feeds { name } }')}`;
     for (const accept of [HTML, 'application/json', '*/*']) {
-      const response = await fetch(new URL(query, app.api.url), { headers: { accept, 'apollo-require-preflight': '1' } });
+      const response = await fetch(new URL(query, app.api.url), {
+        headers: { accept, 'apollo-require-preflight': '1' },
+      });
       expect(await response.json()).toEqual({ data: { feeds: [{ name: 'cad-north' }] } });
     }
     expect((await get(app, '/graphql', 'application/json')).status).toBe(403);
