@@ -97,7 +97,8 @@ const digest = z
 
 const JUMP = { error: 'must be a whole number above 0 of up to 38 digits' };
 
-const dedup = keyed(
+/** What a contract says under `dedup`; a policy that is set through the API has the same bounds. */
+export const dedup = keyed(
   {
     windowSeconds: wholeNumber('a whole number of seconds', 1, MAX_WINDOW_SECONDS).describe(
       'How long decided keys are kept at hand. Must exceed sessionExpirySeconds + maxReplayDelaySeconds.',
@@ -125,6 +126,20 @@ const dedup = keyed(
 ).describe(
   'The dedup policy. An administrator can change it at run time; every entry names the version it was made under.',
 );
+const policy = keyed(
+  {
+    managedBy: oneOf(['contract', 'api'])
+      .default('api')
+      .describe(
+        'api (default): an administrator can change the policy at run time, and a file that is applied again does not ' +
+          'undo that. contract: the policy is changed in this file alone.',
+      ),
+  },
+  'a mapping with managedBy',
+)
+  .prefault({})
+  .describe('Where the dedup policy is changed.');
+
 
 const delivery = keyed(
   {
@@ -222,6 +237,7 @@ export const contractSchema = keyed(
       .refine((value) => value === 'owned', { error: 'shared subscriptions (consume: shared) are not supported yet' })
       .default('owned')
       .describe('owned: one instance at a time consumes the feed, in order.'),
+    policy,
     dedup,
     delivery,
     effects,

@@ -85,6 +85,8 @@ export interface FeedContract {
   readonly digest: 'off' | { readonly ignore: readonly string[] };
   readonly consume: 'owned';
   readonly dedup: DedupPolicy;
+  /** `contract`: the policy is changed in the file alone, and the API refuses to. */
+  readonly policy: { readonly managedBy: 'contract' | 'api' };
   readonly delivery: { readonly sessionExpirySeconds: number; readonly maxReplayDelaySeconds: number };
   readonly effects: 'off' | readonly EffectRule[];
   readonly forward: { readonly topic: string } | null;
