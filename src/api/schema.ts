@@ -7,6 +7,7 @@ import type { PubSub } from 'type-graphql';
 import { DecisionResolver } from './resolvers/decision';
 import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
+import { PolicyResolver, PolicyVersionResolver } from './resolvers/policy';
 import { SourceResolver } from './resolvers/source';
 import { SubscriptionResolver } from './resolvers/subscription';
 import { registerEnums } from './types/enums';
@@ -25,6 +26,8 @@ export function buildApiSchema(): GraphQLSchema {
       FeedResolver,
       IncidentResolver,
       IncidentSourceResolver,
+      PolicyResolver,
+      PolicyVersionResolver,
       SourceResolver,
       SubscriptionResolver,
     ],

@@ -1,9 +1,9 @@
-/** The rule between a dedup policy and what the broker and the producers can do (design section 7). Pure. */
+/**
+ * What a dedup policy may be, by itself and beside what the broker and the producers can do (design section 7). Pure.
+ */
+import { dedup } from './schema';
 import type { DedupPolicy, FeedContract } from './types';
 
-/**
- * What is wrong with a window, in words with the arithmetic, or null.
- *
 /**
  * Everything that is wrong with a policy for a feed under that contract, one sentence each; empty where it is right.
  * The bounds are those of a contract file.
@@ -29,6 +29,9 @@ export function policyRefusal({ feed, policy }: FeedContract, file: string): str
   return `the policy of feed ${feed} is managed by its contract: change dedup in ${name}, and apply it`;
 }
 
+/**
+ * What is wrong with a window, in words with the arithmetic, or null.
+ *
  * A replay can come as late as the broker keeps our session, plus what a failover or a producer adds. A window that does
  * not exceed that sends every such replay to the ledger. It holds for contracts and for policies set through the API.
  */
