@@ -102,7 +102,7 @@ export function samePolicy(one: DedupPolicy, other: DedupPolicy): boolean {
   return POLICY_FIELDS.every((field) => one[field] === other[field]);
 }
 
-const POLICY_FIELDS = ['windowSeconds', 'maxEntries', 'ordering', 'contiguous', 'maxSequenceJump'] as const;
+export const POLICY_FIELDS = ['windowSeconds', 'maxEntries', 'ordering', 'contiguous', 'maxSequenceJump'] as const;
 
 type Verdict = readonly [Grade, string];
 

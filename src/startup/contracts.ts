@@ -76,8 +76,8 @@ function activeContract(stored: StoredContract, maxPayloadBytes: number): Active
   return { digest, contract, decoder: compileContract(contract, { maxPayloadBytes }) };
 }
 
-/** A stored contract was valid when it was stored. */
-function reload({ file, sourceText }: StoredContract): LoadedContract {
+/** A stored contract was valid when it was stored. @throws StartError where this program cannot read it */
+export function reload({ file, sourceText }: StoredContract): LoadedContract {
   const load = loadContract(file, Buffer.from(sourceText, 'utf8'));
   if (!load.ok) throw new StartError(`stored contract: ${load.errors.map(formatContractError).join('\n')}`);
   return load.loaded;
