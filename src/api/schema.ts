@@ -4,6 +4,7 @@ import { lexicographicSortSchema, printSchema } from 'graphql';
 import type { GraphQLSchema } from 'graphql';
 import { buildSchemaSync } from 'type-graphql';
 import type { PubSub } from 'type-graphql';
+import { AdminResolver } from './resolvers/admin';
 import { DecisionResolver } from './resolvers/decision';
 import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
@@ -22,6 +23,7 @@ export function buildApiSchema(): GraphQLSchema {
   registerEnums();
   return buildSchemaSync({
     resolvers: [
+      AdminResolver,
       DecisionResolver,
       FeedResolver,
       IncidentResolver,

@@ -25,7 +25,7 @@ export class PolicyResolver {
   @Mutation(() => UpdateDedupPolicyPayload, {
     description:
       'Makes the next version of the dedup policy of a feed. In force for the next batch of every instance. Needs the ' +
-      'role policy-admin or admin. Every attempt is an administrative event.',
+      'role policy-admin or admin. Every attempt is in `adminLog`.',
   })
   async updateDedupPolicy(
     @Arg('input', () => UpdateDedupPolicyInput, { description: 'What to change, and why.' })
