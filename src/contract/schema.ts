@@ -26,6 +26,8 @@ import { validateFilter } from './topic-filter';
 
 export const MAX_WINDOW_SECONDS = 31_536_000;
 export const MAX_WINDOW_ENTRIES = 10_000_000;
+/** Every former version is read by with every message, so there is a bound; nobody comes near it. */
+export const MAX_IDENTITY_VERSION = 1000;
 /** Of a contract that says nothing about its broker: seconds. */
 export const DELIVERY_DEFAULTS = { sessionExpirySeconds: 300, maxReplayDelaySeconds: 120 } as const;
 
@@ -57,10 +59,7 @@ const eventId = z
 
 const identity = keyed(
   {
-    version: z
-      .int({ error: 'must be 1' })
-      .min(1, { error: 'must be 1' })
-      .refine((version) => version <= 1, { error: 'versions above 1 are not supported yet' })
+    version: wholeNumber('a whole number', 1, MAX_IDENTITY_VERSION)
       .default(1)
       .describe('Version of the identity. Raise it to change identity, items or digest of a feed that has entries.'),
     mode: oneOf(['sequence', 'eventId'])
@@ -126,6 +125,7 @@ export const dedup = keyed(
 ).describe(
   'The dedup policy. An administrator can change it at run time; every entry names the version it was made under.',
 );
+
 const policy = keyed(
   {
     managedBy: oneOf(['contract', 'api'])
@@ -139,7 +139,6 @@ const policy = keyed(
 )
   .prefault({})
   .describe('Where the dedup policy is changed.');
-
 
 const delivery = keyed(
   {
@@ -237,8 +236,8 @@ export const contractSchema = keyed(
       .refine((value) => value === 'owned', { error: 'shared subscriptions (consume: shared) are not supported yet' })
       .default('owned')
       .describe('owned: one instance at a time consumes the feed, in order.'),
-    policy,
     dedup,
+    policy,
     delivery,
     effects,
     forward: keyed(

@@ -148,7 +148,15 @@ export interface KeyedMessage {
   /** RFC 3339 in UTC with exactly six fractional digits, or null (also when unreadable). */
   readonly occurredAt: string | null;
   readonly plan: EffectPlan;
+  /** What it was under former identity versions of its feed, oldest first; empty where there were none. */
+  readonly former: readonly FormerReading[];
 }
+
+/** What a former identity version made of a message (design section 7, "Identity of a feed with entries"). */
+export type FormerClaim = Pick<KeyedMessage, 'keyVersion' | 'key' | 'claimDigest' | 'identity'>;
+
+/** The message repeats what was decided before only if all of these were; one at least. */
+export type FormerReading = readonly FormerClaim[];
 
 export interface MalformedMessage {
   readonly kind: 'malformed';

@@ -6,6 +6,7 @@ import type { KeyedMessage, Message } from '../contract/types';
 import { applyEffects } from '../effects/apply';
 import type { Writer } from '../effects/state';
 import { Draft } from './draft';
+import { formerOriginal } from './originals';
 import type { Claim, DecidedBatch, Decision, EpochHead, LockedState, Outcome, Tier } from './state';
 import { claims } from './state';
 
@@ -36,12 +37,9 @@ function decideOne(state: LockedState, draft: Draft, message: Message, position:
   if (message.kind === 'malformed') return verdict('MALFORMED_REJECTED', message.reason, { note: message.detail });
   const known = draft.claimsOf(message);
   const original = known.find((claim) => claim.digest === message.claimDigest);
-  if (original !== undefined) {
-    return verdict('DUPLICATE_SUPPRESSED', 'same_key_and_digest', {
-      tier: tierOf(state, original, position),
-      original: original.position,
-    });
-  }
+  if (original !== undefined) return duplicate(state, original, position, 'same_key_and_digest');
+  const former = message.former.length === 0 ? null : formerOriginal(state.claims, message);
+  if (former !== null) return duplicate(state, former, position, 'same_former_key_and_digest');
   const first = known[0];
   const decided =
     first !== undefined
@@ -99,6 +97,11 @@ function applyMessage(
     late,
     note: superseded.length > 0 ? `something newer stands in: ${superseded.join(', ')}` : null,
   });
+}
+
+function duplicate(state: LockedState, original: Claim, position: number, reason: string): Verdict {
+  const tier = tierOf(state, original, position);
+  return verdict('DUPLICATE_SUPPRESSED', reason, { tier, original: original.position });
 }
 
 function verdict(outcome: Outcome, reason: string, rest: Partial<Verdict> = {}): Verdict {

@@ -235,8 +235,16 @@ export function checkActivation(
 function refuseSilentIdentityChange(loaded: LoadedContract, before: FeedContract, head: Pick<Head, 'size'>): void {
   const identityOf = ({ identity, items, digest }: FeedContract) =>
     JSON.stringify([{ ...identity, version: 0 }, items, digest]);
-  if (head.size === 0n || identityOf(loaded.contract) === identityOf(before)) return;
-  if (loaded.contract.identity.version > before.identity.version) return;
+  const [version, versionBefore] = [loaded.contract.identity.version, before.identity.version];
+  if (head.size === 0n || version > versionBefore) return;
+  if (version < versionBefore) {
+    throw new ActivationRefused(
+      loaded.file,
+      `identity.version of feed ${loaded.contract.feed} is ${version}, and ${versionBefore} is in force; it only ` +
+        'rises while the feed has entries, so that what one version decided is looked up under those after it',
+    );
+  }
+  if (identityOf(loaded.contract) === identityOf(before)) return;
   throw new ActivationRefused(
     loaded.file,
     `identity, items or digest of feed ${loaded.contract.feed} changed while it has ${head.size} entries; ` +
