@@ -10,7 +10,7 @@ import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
 import { PolicyResolver, PolicyVersionResolver } from './resolvers/policy';
 import { SourceResolver } from './resolvers/source';
-import { SubscriptionResolver } from './resolvers/subscription';
+import { PolicySubscriptionResolver, SubscriptionResolver } from './resolvers/subscription';
 import { registerEnums } from './types/enums';
 
 /** The library wants one; subscriptions read the ledger instead (design section 8), so nothing is ever sent over it. */
@@ -31,6 +31,7 @@ export function buildApiSchema(): GraphQLSchema {
       PolicyResolver,
       PolicyVersionResolver,
       SourceResolver,
+      PolicySubscriptionResolver,
       SubscriptionResolver,
     ],
     pubSub: NO_PUB_SUB,

@@ -267,6 +267,6 @@ describe('a reader of one agency', () => {
     expect(fieldsOf('Query').sort()).toEqual(
       ['adminLog', 'decision', 'decisions', 'feed', 'feeds', 'incident', 'source', 'sources'].sort(),
     );
-    expect(fieldsOf('Subscription').sort()).toEqual(['decisions', 'suppressions']);
+    expect(fieldsOf('Subscription').sort()).toEqual(['decisions', 'policyChanges', 'suppressions']);
   });
 });
