@@ -10,7 +10,7 @@
  */
 import { valueSource } from './effects-plan';
 import { compileTemplate } from './template';
-import type { FeedContract, FormerClaim, FormerReading, KeyedMessage, Message, ValueSource } from './types';
+import type { FeedContract, FormerClaim, FormerReading, Message, ValueSource } from './types';
 
 /** A delivery as one former contract reads it. */
 export interface FormerDelivery {
@@ -41,8 +41,8 @@ export function formerContracts(current: FeedContract, history: readonly FeedCon
 /**
  * The messages with what each was under the former contracts. Which message is which:
  * - `items` as before: the item at the same index;
- * - `items` new: every item is part of what was one message, if that message's digest covered the items;
- * - `items` gone: the message is all of what were several, and repeats them only if every one of them was decided;
+ * - `items` new: every item is part of what was one message; its digest proves it, unless it left out any of the items;
+ * - `items` gone: the message holds all of what were several, and more, which their digests did not cover;
  * - `items` elsewhere: none, for what stands there was not decided before.
  * What a former contract could not read (malformed, a topic that it did not take) was never decided under it: none.
  *
@@ -53,30 +53,37 @@ export function withFormer(
   current: FeedContract,
   deliveries: readonly FormerDelivery[],
 ): Message[] {
-  return messages.map((message) => {
+  const readings = deliveries.map((delivery) => readingsOf(current, delivery));
+  return messages.map((message, index) => {
     if (message.kind !== 'keyed') return message;
-    const readings = deliveries.map((delivery) => readingOf(message, current, delivery));
-    const former = readings.filter((reading): reading is FormerReading => reading !== null);
+    const former = readings.map((readingAt) => readingAt(index)).filter((reading) => reading !== null);
     return former.length === 0 ? message : { ...message, former };
   });
 }
 
-function readingOf(message: KeyedMessage, current: FeedContract, { contract, messages }: FormerDelivery) {
-  if (contract.items === current.items) return allKeyed(messages.filter((m) => m.itemIndex === message.itemIndex));
-  if (contract.items === null)
-    return current.items !== null && ignores(contract, current.items) ? null : allKeyed(messages);
-  return current.items === null ? allKeyed(messages) : null;
+/** What the message at an index was; null for nothing. Asked for every item, so it must not search. */
+function readingsOf(
+  current: FeedContract,
+  { contract, messages }: FormerDelivery,
+): (index: number) => FormerReading | null {
+  if (contract.items === current.items) {
+    // Where the items could not be told apart there is one message, which has no key.
+    return (index) => readingOf(messages.slice(index, index + 1), true);
+  }
+  if (contract.items !== null && current.items !== null) return () => null;
+  const whole = readingOf(messages, current.items !== null && !ignores(contract, current.items));
+  return () => whole;
 }
 
 /** null where one of them has no key, or where there is none. */
-function allKeyed(messages: readonly Message[]): FormerReading | null {
+function readingOf(messages: readonly Message[], proves: boolean): FormerReading | null {
   const claims: FormerClaim[] = [];
   for (const message of messages) {
     if (message.kind !== 'keyed') return null;
     const { keyVersion, key, claimDigest, identity } = message;
     claims.push({ keyVersion, key, claimDigest, identity });
   }
-  return claims.length === 0 ? null : claims;
+  return claims.length === 0 ? null : { claims, proves };
 }
 
 /** Did the digest leave out something at, above or below the pointer? Then equal digests prove nothing about it. */

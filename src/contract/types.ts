@@ -155,8 +155,13 @@ export interface KeyedMessage {
 /** What a former identity version made of a message (design section 7, "Identity of a feed with entries"). */
 export type FormerClaim = Pick<KeyedMessage, 'keyVersion' | 'key' | 'claimDigest' | 'identity'>;
 
-/** The message repeats what was decided before only if all of these were; one at least. */
-export type FormerReading = readonly FormerClaim[];
+/** The message repeats what was decided before only if all of the claims were made. */
+export interface FormerReading {
+  /** One at least. */
+  readonly claims: readonly FormerClaim[];
+  /** false: their digests do not cover all of the message, so that it may be a repetition, and may say something new. */
+  readonly proves: boolean;
+}
 
 export interface MalformedMessage {
   readonly kind: 'malformed';

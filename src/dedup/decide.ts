@@ -38,16 +38,20 @@ function decideOne(state: LockedState, draft: Draft, message: Message, position:
   const known = draft.claimsOf(message);
   const original = known.find((claim) => claim.digest === message.claimDigest);
   if (original !== undefined) return duplicate(state, original, position, 'same_key_and_digest');
-  const former = message.former.length === 0 ? null : formerOriginal(state.claims, message);
+  const former = formerOriginal(state.claims, message, true);
   if (former !== null) return duplicate(state, former, position, 'same_former_key_and_digest');
-  const first = known[0];
-  const decided =
-    first !== undefined
-      ? verdict('KEY_CONFLICT', 'same_key_other_digest', { original: first.position })
-      : decideFirstSeen(state, draft, message, position);
+  const decided = conflictOf(state, known, message) ?? decideFirstSeen(state, draft, message, position);
   if (claims(decided.outcome)) draft.addClaim(message, position);
   if (decided.outcome !== 'APPLIED') raiseHighest(draft, message);
   return decided;
+}
+
+/** Line 4: the key was decided with another digest, or what it was under a former version leaves open what it is. */
+function conflictOf(state: LockedState, known: readonly Claim[], message: KeyedMessage): Verdict | null {
+  const [first] = known;
+  if (first !== undefined) return verdict('KEY_CONFLICT', 'same_key_other_digest', { original: first.position });
+  const likely = formerOriginal(state.claims, message, false);
+  return likely && verdict('KEY_CONFLICT', 'former_identity_unclear', { original: likely.position });
 }
 
 /** Lines 5 to 7: nothing was decided for this key before. */

@@ -12,9 +12,12 @@ type Claims = LockedState['claims'];
  * The entry that decided this message under a former version, or null. Key and digest must both be equal: a former key
  * with another digest says nothing, because the identity was changed for a reason. Where a reading names several
  * entries, all must be there, and the first of them stands for all.
+ *
+ * @param proves by readings that prove it, or by those that only make it likely
  */
-export function formerOriginal(claims: Claims, message: KeyedMessage): Claim | null {
+export function formerOriginal(claims: Claims, message: KeyedMessage, proves: boolean): Claim | null {
   for (const reading of message.former) {
+    if (reading.proves !== proves) continue;
     const original = originalOfAll(claims, reading);
     if (original !== null) return original;
   }
@@ -23,7 +26,7 @@ export function formerOriginal(claims: Claims, message: KeyedMessage): Claim | n
 
 function originalOfAll(claims: Claims, reading: FormerReading): Claim | null {
   let first: Claim | null = null;
-  for (const { keyVersion, key, claimDigest } of reading) {
+  for (const { keyVersion, key, claimDigest } of reading.claims) {
     const found = claims.get(claimKey(keyVersion, key))?.find(({ digest }) => digest === claimDigest);
     if (found === undefined) return null;
     if (first === null || found.position < first.position) first = found;
@@ -39,9 +42,11 @@ export function claimAt(
 ): { readonly name: string; readonly claim: Claim } | null {
   const own = claimUnder(claims, claimKey(message.keyVersion, message.key), position);
   if (own !== null) return own;
-  for (const { keyVersion, key } of message.former.flat()) {
-    const former = claimUnder(claims, claimKey(keyVersion, key), position);
-    if (former !== null) return former;
+  for (const reading of message.former) {
+    for (const { keyVersion, key } of reading.claims) {
+      const former = claimUnder(claims, claimKey(keyVersion, key), position);
+      if (former !== null) return former;
+    }
   }
   return null;
 }

@@ -173,7 +173,7 @@ export class Observer {
 /** Under its own key, or under one of a former identity version. */
 function knows(known: ReadonlyMap<string, number>, { keyVersion, key, former }: KeyedMessage): boolean {
   if (known.has(claimKey(keyVersion, key))) return true;
-  return former.length > 0 && former.flat().some((claim) => known.has(claimKey(claim.keyVersion, claim.key)));
+  return former.some(({ claims }) => claims.some((claim) => known.has(claimKey(claim.keyVersion, claim.key))));
 }
 
 function bytesOf(deliveries: readonly ReceivedDelivery[]): number {

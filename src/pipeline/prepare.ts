@@ -29,7 +29,8 @@ export function windowKeys(received: readonly Received[]): string[] {
   const names = new Set<string>();
   for (const message of keyed(received)) {
     names.add(claimKey(message.keyVersion, message.key));
-    for (const reading of message.former) for (const claim of reading) names.add(claimKey(claim.keyVersion, claim.key));
+    for (const reading of message.former)
+      for (const claim of reading.claims) names.add(claimKey(claim.keyVersion, claim.key));
   }
   return [...names];
 }
@@ -47,7 +48,7 @@ export function readRequest(
   for (const message of keyed(received)) {
     const { incidentId, plan } = message;
     want(keys, message, hints);
-    for (const reading of message.former) for (const claim of reading) want(formerKeys, claim, hints);
+    for (const reading of message.former) for (const claim of reading.claims) want(formerKeys, claim, hints);
     if (incidentId === null) continue;
     incidents.add(incidentId);
     if (!plan.ok) continue;

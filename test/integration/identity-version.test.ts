@@ -11,6 +11,7 @@ import {
   startPipeline,
   type TestPipeline,
 } from '../support/pipeline';
+import { until } from '../support/wait';
 
 /** `identity.version` (design section 7): the identity of a feed changes while it has entries. */
 
@@ -109,6 +110,26 @@ describe('an identity that is changed with a higher version', () => {
     expect(await appliedCount(path)).toBe(41);
   });
 
+  it('changes under two instances that both get everything: none decides under the identity that was left', async () => {
+    const one = await startPipeline({ contract: contract(1), batchMaxDeliveries: 20 });
+    const two = await startPipeline({ contract: contract(1), batchMaxDeliveries: 20, url: one.url });
+    const old = messages('b1', 200);
+    for (const path of [one, two]) path.offer(...old.map((payload) => delivery(payload)));
+    await until(async () => (await one.entries()).length >= 100, { what: 'some entries' });
+    await raise(one, contract(2, { epoch: true }));
+    const fresh = messages('b2', 200);
+    for (const path of [one, two]) path.offer(...[...old, ...fresh].map((payload) => delivery(payload)));
+    await Promise.all([one.stop(), two.stop()]);
+    const entries = await expectSoundLedger(one.url, FEED);
+    const versions = entries.map(({ keyVersion }) => keyVersion);
+    expect(versions).toEqual([...versions].sort());
+    expect(new Set(entries.map(({ keyVersion, contractDigest }) => `${keyVersion} ${contractDigest}`)).size).toBe(2);
+    expect(entries).toHaveLength(2 * (200 + 400));
+    expect(entries.filter(({ outcome }) => outcome === 'APPLIED')).toHaveLength(400);
+    expect(entries.filter(({ held }) => held)).toEqual([]);
+    expect(await appliedCount(one)).toBe(400);
+  });
+
   it('knows held messages of before: their replays are held once', async () => {
     const path = await startPipeline({ contract: contract(1) });
     const conflict = b(3, { boot: 'b1', status: 'OTHER' });
@@ -188,6 +209,25 @@ describe('an identity that is changed with a higher version', () => {
       ['APPLIED', null, 1],
       ['DUPLICATE_SUPPRESSED', 3, 0],
       ['DUPLICATE_SUPPRESSED', 4, 1],
+    ]);
+    await expectSoundLedger(path.url, FEED);
+  });
+
+  it('holds what may be a replay of several items of before, now that they are one message', async () => {
+    const path = await startPipeline({ contract: contract(1, { rest: 'items: /events\n' }) });
+    const whole = (from: number, status: string): string =>
+      b(from, {
+        boot: 'b1',
+        status,
+        events: [from, from + 1].map((seq) => ({ agency: 'NFD', src: 'e1', seq, incident: 'I-77' })),
+      });
+    await path.deliver(whole(1, 'A'));
+    await raise(path, contract(2));
+    const entries = await path.deliver(whole(1, 'A'), whole(1, 'A'), whole(3, 'A'));
+    expect(entries.map(({ outcome, reason, original }) => [outcome, reason, original])).toEqual([
+      ['KEY_CONFLICT', 'former_identity_unclear', 0],
+      ['DUPLICATE_SUPPRESSED', 'same_key_and_digest', 2],
+      ['APPLIED', 'applied', null],
     ]);
     await expectSoundLedger(path.url, FEED);
   });

@@ -108,7 +108,7 @@ export class DecisionStore {
       positions.set(name, new Set([...(positions.get(name) ?? []), ...seen]));
     };
     messages.forEach((message, index) => {
-      for (const claim of [message, ...message.former.flat()]) look(claim, hinted(index));
+      for (const claim of [message, ...message.former.flatMap(({ claims }) => claims)]) look(claim, hinted(index));
     });
     return new Map([...positions].map(([name, at]) => [name, this.claimsAt(at)]));
   }
@@ -159,7 +159,7 @@ export function messageOf(event: ModelMessage, feed: ModelFeed, version: Identit
     incidentId: event.incident,
     occurredAt: null,
     plan: planOf(event),
-    former: version === 1 ? [] : [[claimUnder(1, event, claimDigest)]],
+    former: version === 1 ? [] : [{ claims: [claimUnder(1, event, claimDigest)], proves: true }],
   };
 }
 

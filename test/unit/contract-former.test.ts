@@ -1,5 +1,12 @@
 import { compileContract } from '../../src/contract/decode';
-import type { Delivery, FeedContract, FormerReading, IdentityRule, Message } from '../../src/contract/types';
+import type {
+  Delivery,
+  FeedContract,
+  FormerClaim,
+  FormerReading,
+  IdentityRule,
+  Message,
+} from '../../src/contract/types';
 import { decodeAll, decodeKeyed, delivery, epochContract, eventIdContract, feedContract } from '../support/decode-feed';
 
 /** A contract whose identity has that version. */
@@ -21,6 +28,11 @@ function formerOf(
   return messages.map((message) => (message.kind === 'keyed' ? message.former : null));
 }
 
+/** Each of these proves. */
+function proofs(...claims: FormerClaim[]): FormerReading[] {
+  return claims.map((claim) => ({ claims: [claim], proves: true }));
+}
+
 /** The claim that the contract makes of the only message of the payload. */
 function claimOf(contract: FeedContract, payload: string, overrides: Partial<Delivery> = {}) {
   const { keyVersion, key, claimDigest, identity } = decodeKeyed(contract, payload, overrides);
@@ -35,7 +47,7 @@ const batch = (contract: FeedContract): FeedContract => ({ ...contract, items: '
 describe('a message under a raised identity version', () => {
   test('has its own key, and what it was before', () => {
     const [message] = compileContract(after, {}, [before]).decode(delivery(PAYLOAD));
-    expect(message).toEqual({ ...decodeKeyed(after, PAYLOAD), former: [[claimOf(before, PAYLOAD)]] });
+    expect(message).toEqual({ ...decodeKeyed(after, PAYLOAD), former: proofs(claimOf(before, PAYLOAD)) });
     expect(message).toMatchObject({ keyVersion: 2, identity: { epoch: 'b7' } });
     expect(claimOf(before, PAYLOAD)).toMatchObject({ keyVersion: 1, identity: { epoch: null, sequence: '41' } });
   });
@@ -50,7 +62,7 @@ describe('a message under a raised identity version', () => {
     const second = version(2, eventIdContract('/incident'));
     const third = version(3, epochContract());
     const history = [before, { ...before, description: 'another' }, second, { ...before, effects: [] }];
-    expect(formerOf(third, history, PAYLOAD)).toEqual([[[claimOf(before, PAYLOAD)], [claimOf(second, PAYLOAD)]]]);
+    expect(formerOf(third, history, PAYLOAD)).toEqual([proofs(claimOf(before, PAYLOAD), claimOf(second, PAYLOAD))]);
   });
 
   test('was nothing where the rules of before cannot read it', () => {
@@ -67,8 +79,8 @@ describe('a message under a raised identity version', () => {
     const current = { ...after, topics: ['+/1'] };
     const on = (topic: string) => formerOf(current, [a, b], PAYLOAD, { topic });
     expect([on('a/1'), on('b/1')]).toEqual([
-      [[[claimOf(a, PAYLOAD, { topic: 'a/1' })]]],
-      [[[claimOf(b, PAYLOAD, { topic: 'b/1' })]]],
+      [proofs(claimOf(a, PAYLOAD, { topic: 'a/1' }))],
+      [proofs(claimOf(b, PAYLOAD, { topic: 'b/1' }))],
     ]);
     expect(on('c/1')).toEqual([[]]);
   });
@@ -89,7 +101,7 @@ describe('the digest of before', () => {
 
   test('is empty where the key alone was trusted', () => {
     const trusting: FeedContract = { ...before, digest: 'off' };
-    expect(formerOf(after, [trusting], PAYLOAD)).toEqual([[[{ ...claimOf(before, PAYLOAD), claimDigest: '' }]]]);
+    expect(formerOf(after, [trusting], PAYLOAD)).toEqual([proofs({ ...claimOf(before, PAYLOAD), claimDigest: '' })]);
   });
 
   test.each<[string, Partial<FeedContract>]>([
@@ -103,14 +115,14 @@ describe('the digest of before', () => {
     const plain = claimOf(before, PAYLOAD, properties);
     const outer = claimOf(reading, PAYLOAD, properties);
     expect(outer.claimDigest).not.toBe(plain.claimDigest);
-    expect(formerOf(after, [before, reading], PAYLOAD, properties)).toEqual([[[plain], [outer]]]);
+    expect(formerOf(after, [before, reading], PAYLOAD, properties)).toEqual([proofs(plain, outer)]);
   });
 
   test('does not depend on effects that read the message alone', () => {
     const effects: FeedContract['effects'] = [
       { do: 'set', when: [], field: '{agency}/{/src}', to: [{ pointer: '/seq' }, { const: 'none' }] },
     ];
-    expect(formerOf(after, [before, { ...before, effects }], PAYLOAD)).toEqual([[[claimOf(before, PAYLOAD)]]]);
+    expect(formerOf(after, [before, { ...before, effects }], PAYLOAD)).toEqual([proofs(claimOf(before, PAYLOAD))]);
   });
 });
 
@@ -124,33 +136,36 @@ describe('items', () => {
 
   test('as before: the item at the same place', () => {
     const current = batch(version(2, eventIdContract('/seq')));
-    const [first, second] = keyed(decodeAll(batch(before), batchOf(...ITEMS)));
-    expect(formerOf(current, [batch(before)], batchOf(...ITEMS))).toEqual([[[first]], [[second]]]);
+    const [first, second] = keyed(decodeAll(batch(before), batchOf(...ITEMS))).map((claim) => proofs(claim));
+    expect(formerOf(current, [batch(before)], batchOf(...ITEMS))).toEqual([first, second]);
     // An item that is broken today, or was nothing before, does not move the others.
-    expect(formerOf(current, [batch(before)], batchOf('7', ITEMS[0]))).toEqual([null, [[first]]]);
+    expect(formerOf(current, [batch(before)], batchOf('7', ITEMS[0]))).toEqual([null, first]);
     const noSequence = '{"agency":"NFD","src":"e1","seq":"x"}';
-    expect(formerOf(current, [batch(before)], batchOf(noSequence, ITEMS[0]))).toEqual([[], [[first]]]);
+    expect(formerOf(current, [batch(before)], batchOf(noSequence, ITEMS[0]))).toEqual([[], first]);
   });
 
   test('new: each is part of what was one message', () => {
-    const whole = claimOf(before, batchOf(...ITEMS));
+    const claim = claimOf(before, batchOf(...ITEMS));
+    const whole = proofs(claim);
     const current = batch(version(2, feedContract()));
-    expect(formerOf(current, [before], batchOf(...ITEMS))).toEqual([[[whole]], [[whole]]]);
-    // What the digest left out was never compared.
+    expect(formerOf(current, [before], batchOf(...ITEMS))).toEqual([whole, whole]);
+    // What the digest left out was never compared: it may be the same.
     for (const pointer of ['/events', '/events/0', '/events/0/retry']) {
-      expect(formerOf(current, [{ ...before, digest: { ignore: [pointer] } }], batchOf(...ITEMS))).toEqual([[], []]);
+      const ignoring: FeedContract = { ...before, digest: { ignore: [pointer] } };
+      const likely = [{ claims: [claimOf(ignoring, batchOf(...ITEMS))], proves: false }];
+      expect(formerOf(current, [ignoring], batchOf(...ITEMS))).toEqual([likely, likely]);
     }
     const beside: FeedContract = { ...before, digest: { ignore: ['/event', '/events2'] } };
-    expect(formerOf(current, [beside], batchOf(...ITEMS))).toEqual([[[whole]], [[whole]]]);
-    const trusted = [{ ...whole, claimDigest: '' }];
-    expect(formerOf(current, [{ ...before, digest: 'off' }], batchOf(...ITEMS))).toEqual([[trusted], [trusted]]);
+    expect(formerOf(current, [beside], batchOf(...ITEMS))).toEqual([whole, whole]);
+    const trusted = proofs({ ...claim, claimDigest: '' });
+    expect(formerOf(current, [{ ...before, digest: 'off' }], batchOf(...ITEMS))).toEqual([trusted, trusted]);
   });
 
-  test('gone: the message is all of what were several', () => {
+  test('gone: the message holds all of what were several, and something around them', () => {
     const current = version(2, feedContract());
     const claims = keyed(decodeAll(batch(before), batchOf(...ITEMS)));
     expect(claims).toHaveLength(2);
-    expect(formerOf(current, [batch(before)], batchOf(...ITEMS))).toEqual([[claims]]);
+    expect(formerOf(current, [batch(before)], batchOf(...ITEMS))).toEqual([[{ claims, proves: false }]]);
     // One of them was never decided under a key, and there were none.
     for (const payload of [batchOf(...ITEMS, '7'), batchOf()]) {
       expect(formerOf(current, [batch(before)], payload)).toEqual([[]]);
@@ -167,6 +182,6 @@ describe('items', () => {
 test('a rule without sequence is read as it was', () => {
   const identity: IdentityRule = { ...eventIdContract('/incident', '/seq').identity, version: 1 };
   const former = { ...feedContract(), identity };
-  expect(formerOf(after, [former], PAYLOAD)).toEqual([[[claimOf(former, PAYLOAD)]]]);
+  expect(formerOf(after, [former], PAYLOAD)).toEqual([proofs(claimOf(former, PAYLOAD))]);
   expect(claimOf(former, PAYLOAD).identity).toMatchObject({ sequence: null, eventId: ['I-77', '41'] });
 });

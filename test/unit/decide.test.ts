@@ -1,4 +1,4 @@
-import type { KeyedMessage } from '../../src/contract/types';
+import type { FormerClaim, KeyedMessage } from '../../src/contract/types';
 import { decide } from '../../src/dedup/decide';
 import type { Claim, EpochHead, LockedState, PolicyInForce } from '../../src/dedup/state';
 import { claimKey, sourceKey } from '../../src/dedup/state';
@@ -136,10 +136,13 @@ describe('line 3: what was decided under a former identity version', () => {
     claimDigest,
     identity: { agency: 'NFD', sourceId: 'e1', epoch: null, sequence, eventId: null },
   });
-  const raised = (former: KeyedMessage['former']): KeyedMessage => message('5', { keyVersion: 2, former });
-  const decideUnder = (former: KeyedMessage['former'], claims: Record<string, readonly Claim[]>) => {
+  type Readings = readonly (readonly FormerClaim[])[];
+  const raised = (readings: Readings, proves = true): KeyedMessage => {
+    return message('5', { keyVersion: 2, former: readings.map((claims) => ({ claims, proves })) });
+  };
+  const decideUnder = (readings: Readings, claims: Record<string, readonly Claim[]>, proves = true) => {
     const given = { ...state({}), claims: new Map(Object.entries(claims)) };
-    const batch = decide(given, [raised(former)]);
+    const batch = decide(given, [raised(readings, proves)]);
     return { decision: batch.decisions[0], sources: batch.sources };
   };
   const at = (position: number, digest = DIGEST): Claim => ({ position, recordedAtMicros: NOW, digest });
@@ -178,6 +181,22 @@ describe('line 3: what was decided under a former identity version', () => {
     const half = { [claimKey(1, KEY)]: [at(900)] };
     expect(decideUnder([[one, two]], half).decision?.outcome).toBe('APPLIED');
     expect(decideUnder([[one, two], [one]], half).decision).toMatchObject({ original: 900 });
+  });
+
+  it('is held where it is likely, and not proven', () => {
+    const claims = { [claimKey(1, KEY)]: [at(900)] };
+    const { decision, sources } = decideUnder([[before(KEY)]], claims, false);
+    expect(decision).toMatchObject({ outcome: 'KEY_CONFLICT', reason: 'former_identity_unclear', original: 900 });
+    expect(sources).toMatchObject([{ keyVersion: 2, head: { rank: null, mark: null, highest: 5n } }]);
+    expect(decideUnder([[before(KEY), before('bb'.repeat(32))]], claims, false).decision?.outcome).toBe('APPLIED');
+    expect(decideUnder([[before(KEY)]], { [claimKey(1, KEY)]: [at(900, 'd2')] }, false).decision?.outcome).toBe(
+      'APPLIED',
+    );
+    const own = { ...claims, [claimKey(2, KEY)]: [at(950, 'd2')] };
+    expect(decideUnder([[before(KEY)]], own, false).decision).toMatchObject({
+      reason: 'same_key_other_digest',
+      original: 950,
+    });
   });
 
   it('starts the new version without a mark', () => {
