@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Role } from './app';
+import { applyCommand, exportCommand, lintContracts, planCommand } from './cli/contract';
 import { runDemo } from './cli/demo';
 import { messageOf } from './cli/message';
 import { runMigrate } from './cli/migrate';
@@ -163,6 +164,59 @@ program
     console.error(describeToken(created, options));
     console.log(created.token);
   });
+
+const contract = program
+  .command('contract')
+  .description('feed contracts as code: check, plan and apply the files of CONTRACTS_DIR');
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function actorName(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  if (text.trim() !== '' && text.length <= 200 && !/[\0-\x1f\x7f]/.test(text)) return text;
+  throw new InvalidArgumentError('a name of 1 to 200 characters on one line');
+}
+
+function commitHash(text: string): string {
+  if (/^[0-9a-f]{7,64}$/.test(text)) return text;
+  throw new InvalidArgumentError('a commit id: 7 to 64 hexadecimal digits');
+}
+
+contract
+  .command('lint')
+  .description('check contracts without a server; ends with 1 where something is wrong')
+  .argument('[paths...]', 'files or folders; otherwise CONTRACTS_DIR')
+  .action(async (paths: string[]) => {
+    process.exitCode = await lintContracts(paths.length > 0 ? paths : [config().contractsDir], print);
+  });
+
+contract
+  .command('plan')
+  .description('show what applying would change; ends with 0 for nothing, 2 for changes, 1 for an error')
+  .option('--json', 'one JSON object')
+  .action(async ({ json }: { json?: boolean }) => {
+    process.exitCode = await planCommand(config(), json === true, print);
+  });
+
+contract
+  .command('apply')
+  .description('put the files in force, all of them or none; doing it again changes nothing')
+  .option(
+    '--actor <name>',
+    'who does it, as the history names them; otherwise the user of the operating system',
+    actorName,
+  )
+  .option('--commit <id>', 'commit that the files are of; otherwise the one that is checked out', commitHash)
+  .action((flags: { actor?: string; commit?: string }) =>
+    applyCommand(config(), { actor: flags.actor ?? null, commit: flags.commit ?? null }, print),
+  );
+
+contract
+  .command('export')
+  .description('write the policies in force into the files, where they were changed through the API')
+  .action(() => exportCommand(config(), print));
 
 program
   .command('schemas')

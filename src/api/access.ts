@@ -26,7 +26,7 @@ export class Access {
     const holder = this.tokens.authenticate(authorization);
     if (holder === null) return null;
     const { name, role, agencies, expiresAtMs } = holder;
-    return { viewer: { name, agencies, mayReadPayloads: may(role, 'readPayloads') }, expiresAtMs };
+    return { viewer: { name, role, agencies, mayReadPayloads: may(role, 'readPayloads') }, expiresAtMs };
   }
 
   /** Called when what `grant` answers may have changed. Answers what ends it. */
@@ -38,6 +38,7 @@ export class Access {
 /** Whether both see and may do the same. */
 export function sameRights(one: Viewer, other: Viewer): boolean {
   const agenciesOf = ({ agencies }: Viewer) => (agencies === null ? null : [...new Set(agencies)].sort());
-  const rightsOf = (viewer: Viewer) => JSON.stringify([viewer.name, viewer.mayReadPayloads, agenciesOf(viewer)]);
+  const rightsOf = (viewer: Viewer) =>
+    JSON.stringify([viewer.name, viewer.role, viewer.mayReadPayloads, agenciesOf(viewer)]);
   return rightsOf(one) === rightsOf(other);
 }

@@ -10,6 +10,8 @@ export const API_ERROR_CODES = [
   'NOT_FOUND',
   'FORBIDDEN',
   'UNAUTHENTICATED',
+  /** Somebody else changed it meanwhile; `currentVersion` says what it is now. */
+  'VERSION_CONFLICT',
   /** The feed's ledger went back in time: positions of before mean other entries now. */
   'LEDGER_TERM_CHANGED',
   /** The operation is over a limit of depth, cost or tokens. */
@@ -41,13 +43,15 @@ export const REQUEST_ERROR_CODES = [
   'PERSISTED_QUERY_NOT_SUPPORTED',
 ] as const;
 
+/** Facts for programs, beside the code of an error: JSON values. */
+export type ErrorFacts = Readonly<Record<string, string | number | boolean | object>>;
+
 /** The message goes to the client as it is: no SQL, path or host name may be in it. */
 export class ApiError extends Error {
   constructor(
     readonly code: ApiErrorCode,
     message: string,
-    /** Facts for programs, beside the code. */
-    readonly facts: Readonly<Record<string, string | number | boolean>> = {},
+    readonly facts: ErrorFacts = {},
     options?: ErrorOptions,
   ) {
     super(message, options);

@@ -6,7 +6,7 @@ import { GraphQLError } from 'graphql';
 import type { GraphQLFormattedError } from 'graphql';
 import { sqlState } from '../ledger/sql-error';
 import { ApiError, REQUEST_ERROR_CODES } from './errors';
-import type { ApiErrorCode, SERVICE_ERROR_CODES } from './errors';
+import type { ApiErrorCode, ErrorFacts, SERVICE_ERROR_CODES } from './errors';
 import type { ApiLog } from './log';
 
 export interface MaskOptions {
@@ -26,7 +26,7 @@ const MAX_CHAIN = 8;
 interface Verdict {
   readonly code: ApiErrorCode | (typeof SERVICE_ERROR_CODES)[number] | (typeof REQUEST_ERROR_CODES)[number];
   readonly message: string;
-  readonly facts?: Readonly<Record<string, string | number | boolean>>;
+  readonly facts?: ErrorFacts;
   /** How the log takes it; null: the client's own mistake. */
   readonly level: 'warn' | 'error' | null;
 }

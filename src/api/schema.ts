@@ -4,11 +4,15 @@ import { lexicographicSortSchema, printSchema } from 'graphql';
 import type { GraphQLSchema } from 'graphql';
 import { buildSchemaSync } from 'type-graphql';
 import type { PubSub } from 'type-graphql';
+import { AdminResolver } from './resolvers/admin';
+import { ContractResolver } from './resolvers/contract';
 import { DecisionResolver } from './resolvers/decision';
 import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
+import { PolicyResolver, PolicyVersionResolver } from './resolvers/policy';
 import { SourceResolver } from './resolvers/source';
-import { SubscriptionResolver } from './resolvers/subscription';
+import { PolicySubscriptionResolver, SubscriptionResolver } from './resolvers/subscription';
+import { registerContractEnums } from './types/contract';
 import { registerEnums } from './types/enums';
 
 /** The library wants one; subscriptions read the ledger instead (design section 8), so nothing is ever sent over it. */
@@ -19,13 +23,19 @@ const NO_PUB_SUB: PubSub = {
 
 export function buildApiSchema(): GraphQLSchema {
   registerEnums();
+  registerContractEnums();
   return buildSchemaSync({
     resolvers: [
+      AdminResolver,
+      ContractResolver,
       DecisionResolver,
       FeedResolver,
       IncidentResolver,
       IncidentSourceResolver,
+      PolicyResolver,
+      PolicyVersionResolver,
       SourceResolver,
+      PolicySubscriptionResolver,
       SubscriptionResolver,
     ],
     pubSub: NO_PUB_SUB,

@@ -1,8 +1,13 @@
+import { may } from '../ops/roles';
+import type { Permission, Role } from '../ops/roles';
+import { ApiError } from './errors';
+
 /**
  * Who reads. Every statement on the ledger takes a viewer, so that nothing can be read around it.
  */
 export interface Viewer {
   readonly name: string;
+  readonly role: Role;
   /** Only entries of these agencies can be seen; null: all, those without an agency too. */
   readonly agencies: readonly string[] | null;
   /** Payloads may hold personal data. */
@@ -10,8 +15,17 @@ export interface Viewer {
 }
 
 /** Whoever reaches the loopback address of a service without tokens. */
-export const LOCAL_VIEWER: Viewer = { name: 'local', agencies: null, mayReadPayloads: true };
+export const LOCAL_VIEWER: Viewer = { name: 'local', role: 'admin', agencies: null, mayReadPayloads: true };
 
 export function maySeeAgency(viewer: Viewer, agency: string | null): boolean {
   return viewer.agencies === null || (agency !== null && viewer.agencies.includes(agency));
+}
+
+/**
+ * By the table of ops/roles.ts.
+ * @throws ApiError FORBIDDEN
+ */
+export function requirePermission(viewer: Viewer, permission: Permission): void {
+  if (may(viewer.role, permission)) return;
+  throw new ApiError('FORBIDDEN', `the role ${viewer.role} may not do this`, { permission });
 }

@@ -6,6 +6,7 @@
  */
 import { canonicalJson, canonicalJsonWithout, omissionOf, type Omission } from './canonical';
 import { compileEffects, planEffects, readIncident, type CompiledEffects } from './effects-plan';
+import { formerContracts, withFormer, type FormerDelivery } from './former';
 import { compileIdentity, countsOf, readIdentity, type CompiledIdentity } from './identity';
 import { itemBytes, parseJson } from './json';
 import { isJsonArray, type JsonArray, type JsonDocument, type JsonFault, type JsonValue } from './json-value';
@@ -13,7 +14,7 @@ import { idempotencyKey, sha256Hex } from './key';
 import { compilePointer, getPointer, type PointerTokens } from './pointer';
 import { utcTime } from './time';
 import { topicMatches } from './topic-filter';
-import type { Delivery, FeedContract, Identity, MalformedMessage, Message } from './types';
+import type { Delivery, FeedContract, FormerReading, Identity, MalformedMessage, Message } from './types';
 import { compileSource, MessageReader, type CompiledSource } from './values';
 
 export interface DecodeLimits {
@@ -32,9 +33,20 @@ export interface Decoder {
   decode(delivery: Delivery): Message[];
 }
 
-/** Throws `RangeError` for a contract that the loader must have refused (a pointer or template that is none). */
-export function compileContract(contract: FeedContract, limits: Partial<DecodeLimits> = {}): Decoder {
-  return new ContractDecoder(contract, { ...DEFAULT_DECODE_LIMITS, ...limits });
+/**
+ * Throws `RangeError` for a contract that the loader must have refused (a pointer or template that is none).
+ *
+ * @param history contracts of the feed under which something was decided, in the order in which they were in force;
+ *   those of a lower identity version are read by as well (`KeyedMessage.former`)
+ */
+export function compileContract(
+  contract: FeedContract,
+  limits: Partial<DecodeLimits> = {},
+  history: readonly FeedContract[] = [],
+): Decoder {
+  const allLimits = { ...DEFAULT_DECODE_LIMITS, ...limits };
+  const former = formerContracts(contract, history).map((one) => new ContractDecoder(one, allLimits, []));
+  return new ContractDecoder(contract, allLimits, former);
 }
 
 /** Decodes one delivery. Whoever decodes many compiles the contract once. */
@@ -58,6 +70,9 @@ export function messagePayload(items: string | null, payload: Uint8Array, itemIn
   return isJsonArray(array) ? itemBytes(parse.document, array, itemIndex) : null;
 }
 
+/** One for all messages of feeds that never changed their identity. */
+const NO_FORMER: readonly FormerReading[] = [];
+
 class ContractDecoder implements Decoder {
   private readonly items: PointerTokens | null;
   private readonly identity: CompiledIdentity;
@@ -69,6 +84,7 @@ class ContractDecoder implements Decoder {
   constructor(
     readonly contract: FeedContract,
     private readonly limits: DecodeLimits,
+    private readonly former: readonly ContractDecoder[],
   ) {
     const batch = contract.items !== null;
     this.items = contract.items === null ? null : compilePointer(contract.items);
@@ -80,9 +96,9 @@ class ContractDecoder implements Decoder {
   }
 
   decode(delivery: Delivery): Message[] {
-    const { payload, topic } = delivery;
+    const { payload } = delivery;
     if (payload.byteLength === 0) return [{ kind: 'ignored', itemIndex: null, reason: 'empty_payload' }];
-    if (!this.contract.topics.some((filter) => topicMatches(filter, topic))) {
+    if (!this.takes(delivery)) {
       return [malformed(null, 'topic_not_in_contract', 'no topic filter of the contract takes this topic')];
     }
     const { maxPayloadBytes } = this.limits;
@@ -92,11 +108,27 @@ class ContractDecoder implements Decoder {
     }
     const parse = parseJson(payload);
     if (!parse.ok) return [malformed(null, parse.fault.reason, parse.fault.detail)];
-    const { document } = parse;
+    const messages = this.read(parse.document, delivery);
+    return this.former.length === 0
+      ? messages
+      : withFormer(messages, this.contract, this.readFormer(parse.document, delivery));
+  }
+
+  private takes({ topic }: Delivery): boolean {
+    return this.contract.topics.some((filter) => topicMatches(filter, topic));
+  }
+
+  private readFormer(document: JsonDocument, delivery: Delivery): FormerDelivery[] {
+    return this.former
+      .filter((one) => one.takes(delivery))
+      .map((one) => ({ contract: one.contract, messages: one.read(document, delivery) }));
+  }
+
+  private read(document: JsonDocument, delivery: Delivery): Message[] {
     if (this.items !== null) return this.batch(document, getPointer(document.value, this.items), delivery);
     const [fault] = document.faults;
     if (fault !== undefined) return [malformed(null, fault.reason, fault.detail)];
-    return [this.message(new MessageReader(document.value, document.value, delivery), null, () => payload)];
+    return [this.message(new MessageReader(document.value, document.value, delivery), null, () => delivery.payload)];
   }
 
   /** One message an item. A fault within an item spoils that item, one outside them spoils the delivery. */
@@ -137,6 +169,7 @@ class ContractDecoder implements Decoder {
       incidentId,
       occurredAt: this.readOccurredAt(reader),
       plan,
+      former: NO_FORMER,
     };
   }
 

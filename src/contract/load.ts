@@ -30,7 +30,8 @@ const MAX_ERRORS = 100;
  *
  * What the grammar leaves open is filled in: `description` and `owner` are empty, `brokers` is `[default]`, `decode`
  * is `json`, `identity.mode` is `sequence`, `digest` ignores nothing, `consume` is `owned`, `delivery` is 300 s and
- * 120 s, `ordering` is `strict` in sequence mode; in eventId mode it is always `tolerant`. Absent `effects` are no rules.
+ * 120 s, `policy.managedBy` is `api`, `ordering` is `strict` in sequence mode; in eventId mode it is always `tolerant`.
+ * Absent `effects` are no rules.
  *
  * @param file name of the file, for messages alone
  */
@@ -98,6 +99,7 @@ function toContract(input: ContractInput): FeedContract {
       contiguous: input.dedup.contiguous,
       maxSequenceJump: input.dedup.maxSequenceJump === undefined ? null : String(input.dedup.maxSequenceJump),
     },
+    policy: input.policy,
     delivery: input.delivery,
     effects: input.effects === 'off' ? 'off' : input.effects.map(toEffect),
     forward: input.forward ?? null,

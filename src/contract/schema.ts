@@ -26,6 +26,8 @@ import { validateFilter } from './topic-filter';
 
 export const MAX_WINDOW_SECONDS = 31_536_000;
 export const MAX_WINDOW_ENTRIES = 10_000_000;
+/** Every former version is read by with every message, so there is a bound; nobody comes near it. */
+export const MAX_IDENTITY_VERSION = 1000;
 /** Of a contract that says nothing about its broker: seconds. */
 export const DELIVERY_DEFAULTS = { sessionExpirySeconds: 300, maxReplayDelaySeconds: 120 } as const;
 
@@ -57,10 +59,7 @@ const eventId = z
 
 const identity = keyed(
   {
-    version: z
-      .int({ error: 'must be 1' })
-      .min(1, { error: 'must be 1' })
-      .refine((version) => version <= 1, { error: 'versions above 1 are not supported yet' })
+    version: wholeNumber('a whole number', 1, MAX_IDENTITY_VERSION)
       .default(1)
       .describe('Version of the identity. Raise it to change identity, items or digest of a feed that has entries.'),
     mode: oneOf(['sequence', 'eventId'])
@@ -97,7 +96,8 @@ const digest = z
 
 const JUMP = { error: 'must be a whole number above 0 of up to 38 digits' };
 
-const dedup = keyed(
+/** What a contract says under `dedup`; a policy that is set through the API has the same bounds. */
+export const dedup = keyed(
   {
     windowSeconds: wholeNumber('a whole number of seconds', 1, MAX_WINDOW_SECONDS).describe(
       'How long decided keys are kept at hand. Must exceed sessionExpirySeconds + maxReplayDelaySeconds.',
@@ -125,6 +125,20 @@ const dedup = keyed(
 ).describe(
   'The dedup policy. An administrator can change it at run time; every entry names the version it was made under.',
 );
+
+const policy = keyed(
+  {
+    managedBy: oneOf(['contract', 'api'])
+      .default('api')
+      .describe(
+        'api (default): an administrator can change the policy at run time, and a file that is applied again does not ' +
+          'undo that. contract: the policy is changed in this file alone.',
+      ),
+  },
+  'a mapping with managedBy',
+)
+  .prefault({})
+  .describe('Where the dedup policy is changed.');
 
 const delivery = keyed(
   {
@@ -223,6 +237,7 @@ export const contractSchema = keyed(
       .default('owned')
       .describe('owned: one instance at a time consumes the feed, in order.'),
     dedup,
+    policy,
     delivery,
     effects,
     forward: keyed(

@@ -85,6 +85,8 @@ export interface FeedContract {
   readonly digest: 'off' | { readonly ignore: readonly string[] };
   readonly consume: 'owned';
   readonly dedup: DedupPolicy;
+  /** `contract`: the policy is changed in the file alone, and the API refuses to. */
+  readonly policy: { readonly managedBy: 'contract' | 'api' };
   readonly delivery: { readonly sessionExpirySeconds: number; readonly maxReplayDelaySeconds: number };
   readonly effects: 'off' | readonly EffectRule[];
   readonly forward: { readonly topic: string } | null;
@@ -146,6 +148,19 @@ export interface KeyedMessage {
   /** RFC 3339 in UTC with exactly six fractional digits, or null (also when unreadable). */
   readonly occurredAt: string | null;
   readonly plan: EffectPlan;
+  /** What it was under former identity versions of its feed, oldest first; empty where there were none. */
+  readonly former: readonly FormerReading[];
+}
+
+/** What a former identity version made of a message (design section 7, "Identity of a feed with entries"). */
+export type FormerClaim = Pick<KeyedMessage, 'keyVersion' | 'key' | 'claimDigest' | 'identity'>;
+
+/** The message repeats what was decided before only if all of the claims were made. */
+export interface FormerReading {
+  /** One at least. */
+  readonly claims: readonly FormerClaim[];
+  /** false: their digests do not cover all of the message, so that it may be a repetition, and may say something new. */
+  readonly proves: boolean;
 }
 
 export interface MalformedMessage {

@@ -6,6 +6,7 @@ import type { KeyedMessage, Message } from '../contract/types';
 import { applyEffects } from '../effects/apply';
 import type { Writer } from '../effects/state';
 import { Draft } from './draft';
+import { formerOriginal } from './originals';
 import type { Claim, DecidedBatch, Decision, EpochHead, LockedState, Outcome, Tier } from './state';
 import { claims } from './state';
 
@@ -36,20 +37,21 @@ function decideOne(state: LockedState, draft: Draft, message: Message, position:
   if (message.kind === 'malformed') return verdict('MALFORMED_REJECTED', message.reason, { note: message.detail });
   const known = draft.claimsOf(message);
   const original = known.find((claim) => claim.digest === message.claimDigest);
-  if (original !== undefined) {
-    return verdict('DUPLICATE_SUPPRESSED', 'same_key_and_digest', {
-      tier: tierOf(state, original, position),
-      original: original.position,
-    });
-  }
-  const first = known[0];
-  const decided =
-    first !== undefined
-      ? verdict('KEY_CONFLICT', 'same_key_other_digest', { original: first.position })
-      : decideFirstSeen(state, draft, message, position);
+  if (original !== undefined) return duplicate(state, original, position, 'same_key_and_digest');
+  const former = formerOriginal(state.claims, message, true);
+  if (former !== null) return duplicate(state, former, position, 'same_former_key_and_digest');
+  const decided = conflictOf(state, known, message) ?? decideFirstSeen(state, draft, message, position);
   if (claims(decided.outcome)) draft.addClaim(message, position);
   if (decided.outcome !== 'APPLIED') raiseHighest(draft, message);
   return decided;
+}
+
+/** Line 4: the key was decided with another digest, or what it was under a former version leaves open what it is. */
+function conflictOf(state: LockedState, known: readonly Claim[], message: KeyedMessage): Verdict | null {
+  const [first] = known;
+  if (first !== undefined) return verdict('KEY_CONFLICT', 'same_key_other_digest', { original: first.position });
+  const likely = formerOriginal(state.claims, message, false);
+  return likely && verdict('KEY_CONFLICT', 'former_identity_unclear', { original: likely.position });
 }
 
 /** Lines 5 to 7: nothing was decided for this key before. */
@@ -99,6 +101,11 @@ function applyMessage(
     late,
     note: superseded.length > 0 ? `something newer stands in: ${superseded.join(', ')}` : null,
   });
+}
+
+function duplicate(state: LockedState, original: Claim, position: number, reason: string): Verdict {
+  const tier = tierOf(state, original, position);
+  return verdict('DUPLICATE_SUPPRESSED', reason, { tier, original: original.position });
 }
 
 function verdict(outcome: Outcome, reason: string, rest: Partial<Verdict> = {}): Verdict {

@@ -3,7 +3,10 @@
  * batch is decided under exactly one of each.
  */
 import type { Prisma, PrismaClient } from '../generated/prisma/client';
-import type { DedupPolicy, FeedContract, LoadedContract } from '../contract/types';
+import { takesFilePolicy } from '../contract/plan';
+import type { FeedContract, LoadedContract } from '../contract/types';
+import { readPolicies } from './policies';
+import type { Policies } from './policies';
 
 type Transaction = Prisma.TransactionClient;
 
@@ -38,6 +41,13 @@ export interface ActivationOptions {
   readonly commit: string | null;
   /** Reads the contract in force, to compare. */
   readonly parse: (stored: StoredContract) => FeedContract;
+  /** Goes back to a contract that was in force once: a person asks for it, a starting instance does not. */
+  readonly restore?: boolean;
+  /**
+   * Throws what is wrong among the contract and those in force for other feeds. Called while no other contract can come
+   * into force, so that two that overlap cannot both pass.
+   */
+  readonly among?: (others: readonly StoredContract[]) => void;
 }
 
 interface Head {
@@ -47,7 +57,7 @@ interface Head {
 }
 
 /** Contracts in force of all feeds that are not retired, also of those whose file is gone. */
-export async function contractsInForce(prisma: PrismaClient): Promise<StoredContract[]> {
+export async function contractsInForce(prisma: PrismaClient | Transaction): Promise<StoredContract[]> {
   return prisma.$queryRaw<StoredContract[]>`
     SELECT f.id AS "feedId", f.name AS feed, encode(c.digest, 'hex') AS digest, c.file, c.source_text AS "sourceText"
     FROM feed f
@@ -70,7 +80,7 @@ export async function contractByDigest(prisma: PrismaClient, feedId: number, dig
 
 /**
  * Puts a contract in force, if it is new to its feed (design section 7, "the contract in force").
- * @throws ActivationRefused
+ * @throws ActivationRefused, or what `among` throws
  */
 export async function activateContract(
   prisma: PrismaClient,
@@ -82,15 +92,16 @@ export async function activateContract(
     // Creating and changing are one at a time: the second of two waits here, also while there is no head yet.
     await tx.$queryRaw`INSERT INTO feed (name) VALUES (${feed}) ON CONFLICT (name) DO NOTHING`;
     const feedId = await lockFeed(tx, feed);
+    if (options.among !== undefined) options.among(await otherContracts(tx, feed));
     const head = await lockHead(tx, feedId);
     if (head === null) return create(tx, feedId, loaded, options);
     const current = await currentContract(tx, feedId, head);
     if (current.digest === loaded.digest) return { result: 'unchanged', feedId };
-    const known = await tx.feedContract.count({ where: { feedId, digest: bytes(loaded.digest) } });
-    if (known > 0) return { result: 'drift', feedId };
-    refuseSilentIdentityChange(loaded, options.parse(current), head);
-    await refuseSmallWindow(tx, feedId, head, loaded);
-    return change(tx, feedId, head, loaded, options);
+    const known = await tx.feedContract.findFirst({ where: { feedId, digest: bytes(loaded.digest) } });
+    if (known !== null && options.restore !== true) return { result: 'drift', feedId };
+    const policies = await readPolicies(tx, feedId, head.policy_version);
+    checkActivation(loaded, { contract: options.parse(current), size: head.size, ...policies });
+    return change(tx, { feedId, head, policies, known: known?.version ?? null }, loaded, options);
   });
 }
 
@@ -127,23 +138,42 @@ async function create(
   return { result: 'activated', feedId, version: 1 };
 }
 
+interface Changing {
+  readonly feedId: number;
+  readonly head: Head;
+  readonly policies: Policies;
+  /** Version that the contract had before; null: it is new. */
+  readonly known: number | null;
+}
+
 async function change(
   tx: Transaction,
-  feedId: number,
-  head: Head,
+  { feedId, head, policies, known }: Changing,
   loaded: LoadedContract,
   options: ActivationOptions,
 ): Promise<Activation> {
-  const version = head.contract_version + 1;
-  await insertContract(tx, feedId, version, head.size, loaded, options);
+  const version = known ?? (await latestVersion(tx, feedId)) + 1;
+  if (known === null) await insertContract(tx, feedId, version, head.size, loaded, options);
   await tx.$executeRaw`UPDATE feed_head SET contract_version = ${version} WHERE feed_id = ${feedId}`;
-  if (await policyChanged(tx, feedId, loaded.contract.dedup)) {
+  if (takesFilePolicy(policies, loaded.contract)) {
     const policyVersion = head.policy_version + 1;
     await insertPolicy(tx, feedId, policyVersion, head.size, loaded, options, `dedup of ${loaded.file} changed`);
     await tx.$executeRaw`UPDATE feed_head SET policy_version = ${policyVersion} WHERE feed_id = ${feedId}`;
   }
   await recordActivation(tx, feedId, version, loaded, options);
   return { result: 'activated', feedId, version };
+}
+
+/** Not that in force: an earlier one may have been restored. */
+async function latestVersion(tx: Transaction, feedId: number): Promise<number> {
+  const { _max } = await tx.feedContract.aggregate({ where: { feedId }, _max: { version: true } });
+  return _max.version ?? 0;
+}
+
+/** Waits for other activations that look at each other's contracts; taken before any head, so no lock order is broken. */
+async function otherContracts(tx: Transaction, feed: string): Promise<StoredContract[]> {
+  await tx.$queryRaw`SELECT 1 AS locked FROM pg_advisory_xact_lock(hashtext('replay-ledger/contracts'))`;
+  return (await contractsInForce(tx)).filter((other) => other.feed !== feed);
 }
 
 async function insertContract(
@@ -183,33 +213,38 @@ async function recordActivation(
   feedId: number,
   version: number,
   { digest, file }: LoadedContract,
-  { actor }: ActivationOptions,
+  { actor, commit }: ActivationOptions,
 ): Promise<void> {
-  const detail = JSON.stringify({ version, digest, file });
+  const detail = JSON.stringify({ version, digest, file, commit });
   await tx.$queryRaw`SELECT append_admin_event('CONTRACT_ACTIVATED', ${feedId}, ${actor}, ${detail})`;
 }
 
-/** Against the last version that came from a file, so that a restart does not undo a change made through the API. */
-async function policyChanged(tx: Transaction, feedId: number, dedup: DedupPolicy): Promise<boolean> {
-  const last = await tx.policyVersion.findFirst({
-    where: { feedId, origin: 'CONTRACT' },
-    orderBy: { version: 'desc' },
-  });
-  return (
-    last === null ||
-    last.windowSeconds !== dedup.windowSeconds ||
-    last.maxEntries !== dedup.maxEntries ||
-    last.ordering !== dedup.ordering ||
-    last.contiguous !== dedup.contiguous ||
-    (last.maxSequenceJump?.toFixed() ?? null) !== dedup.maxSequenceJump
-  );
+/**
+ * Whether a contract may follow the one in force.
+ * @param inForce `size`: entries in the ledger
+ * @throws ActivationRefused
+ */
+export function checkActivation(
+  loaded: LoadedContract,
+  inForce: Policies & { readonly contract: FeedContract; readonly size: bigint },
+): void {
+  refuseSilentIdentityChange(loaded, inForce.contract, inForce);
+  refuseSmallWindow(loaded, inForce);
 }
 
-function refuseSilentIdentityChange(loaded: LoadedContract, before: FeedContract, head: Head): void {
+function refuseSilentIdentityChange(loaded: LoadedContract, before: FeedContract, head: Pick<Head, 'size'>): void {
   const identityOf = ({ identity, items, digest }: FeedContract) =>
     JSON.stringify([{ ...identity, version: 0 }, items, digest]);
-  if (head.size === 0n || identityOf(loaded.contract) === identityOf(before)) return;
-  if (loaded.contract.identity.version > before.identity.version) return;
+  const [version, versionBefore] = [loaded.contract.identity.version, before.identity.version];
+  if (head.size === 0n || version > versionBefore) return;
+  if (version < versionBefore) {
+    throw new ActivationRefused(
+      loaded.file,
+      `identity.version of feed ${loaded.contract.feed} is ${version}, and ${versionBefore} is in force; it only ` +
+        'rises while the feed has entries, so that what one version decided is looked up under those after it',
+    );
+  }
+  if (identityOf(loaded.contract) === identityOf(before)) return;
   throw new ActivationRefused(
     loaded.file,
     `identity, items or digest of feed ${loaded.contract.feed} changed while it has ${head.size} entries; ` +
@@ -218,11 +253,10 @@ function refuseSilentIdentityChange(loaded: LoadedContract, before: FeedContract
 }
 
 /** The policy in force may come from the API: the new file's delivery must fit it, unless the file brings its own. */
-async function refuseSmallWindow(tx: Transaction, feedId: number, head: Head, loaded: LoadedContract): Promise<void> {
-  const { delivery, dedup, feed } = loaded.contract;
-  if (await policyChanged(tx, feedId, dedup)) return;
-  const where = { feedId_version: { feedId, version: head.policy_version } };
-  const { windowSeconds } = await tx.policyVersion.findUniqueOrThrow({ where });
+function refuseSmallWindow(loaded: LoadedContract, policies: Policies): void {
+  const { delivery, feed } = loaded.contract;
+  if (takesFilePolicy(policies, loaded.contract)) return;
+  const { windowSeconds } = policies.policy;
   const needed = delivery.sessionExpirySeconds + delivery.maxReplayDelaySeconds;
   if (windowSeconds > needed) return;
   throw new ActivationRefused(

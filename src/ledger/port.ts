@@ -30,6 +30,8 @@ export interface ReadRequest {
   /** Ledger sizes whose last leaf is wanted. */
   readonly remembered: readonly number[];
   readonly keys: readonly WantedKey[];
+  /** What the messages were under former identity versions: their claims are wanted, not the heads of their sources. */
+  readonly formerKeys: readonly WantedKey[];
 }
 
 export interface Locked {

@@ -22,7 +22,7 @@ export function requestJson(request: ReadRequest): string {
 
 export function keysJson(request: ReadRequest): string {
   return JSON.stringify(
-    request.keys.map((k) => ({
+    [...request.keys, ...request.formerKeys].map((k) => ({
       v: k.keyVersion,
       k: k.key,
       d: k.claimDigest,

@@ -2,6 +2,8 @@
  * Tells the metrics what the main path did, from outside: decorators of its ports and listeners of its events, so that
  * the path itself stays the order of its steps.
  */
+import type { KeyedMessage } from '../contract/types';
+import { claimAt } from '../dedup/originals';
 import { claimKey } from '../dedup/state';
 import type { DecidedBatch } from '../dedup/state';
 import type { BatchToWrite, Locked } from '../ledger/port';
@@ -139,7 +141,7 @@ export class Observer {
     let fallbackHits = 0;
     for (const { message, outcome, original } of decisions) {
       if (message.kind !== 'keyed') continue;
-      const isKnown = known?.has(claimKey(message.keyVersion, message.key)) === true;
+      const isKnown = known !== null && knows(known, message);
       if (isKnown) hits += 1;
       else misses += 1;
       // An original of the same batch could be in no window yet.
@@ -160,14 +162,18 @@ export class Observer {
   ): void {
     for (const { message, outcome, original } of decisions) {
       if (outcome !== 'DUPLICATE_SUPPRESSED' || message.kind !== 'keyed') continue;
-      const claim = claims
-        .get(claimKey(message.keyVersion, message.key))
-        ?.find(({ position }) => position === original);
+      const found = original === null ? null : claimAt(claims, message, original);
       // Not among the claims that were read: an original of the same batch, recorded at the same time.
-      const lagMicros = claim === undefined ? 0 : recordedAtMicros - claim.recordedAtMicros;
+      const lagMicros = found === null ? 0 : recordedAtMicros - found.claim.recordedAtMicros;
       this.metrics.replayLag.observe({ feed }, lagMicros / 1e6);
     }
   }
+}
+
+/** Under its own key, or under one of a former identity version. */
+function knows(known: ReadonlyMap<string, number>, { keyVersion, key, former }: KeyedMessage): boolean {
+  if (known.has(claimKey(keyVersion, key))) return true;
+  return former.some(({ claims }) => claims.some((claim) => known.has(claimKey(claim.keyVersion, claim.key))));
 }
 
 function bytesOf(deliveries: readonly ReceivedDelivery[]): number {

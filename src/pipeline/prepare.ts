@@ -2,7 +2,7 @@
  * From deliveries to what the ledger is asked (design section 5, steps 1 to 3). Pure.
  */
 import { sha256Hex } from '../contract/key';
-import type { KeyedMessage, Message } from '../contract/types';
+import type { FormerClaim, KeyedMessage, Message } from '../contract/types';
 import { claimKey } from '../dedup/state';
 import type { ReadRequest, WantedKey } from '../ledger/port';
 import type { ReceivedDelivery } from '../mqtt/port';
@@ -24,8 +24,15 @@ export function decodeAll(active: ActiveContract, deliveries: readonly ReceivedD
   });
 }
 
+/** Their own keys, and those of former identity versions. */
 export function windowKeys(received: readonly Received[]): string[] {
-  return [...new Set(keyed(received).map((message) => claimKey(message.keyVersion, message.key)))];
+  const names = new Set<string>();
+  for (const message of keyed(received)) {
+    names.add(claimKey(message.keyVersion, message.key));
+    for (const reading of message.former)
+      for (const claim of reading.claims) names.add(claimKey(claim.keyVersion, claim.key));
+  }
+  return [...names];
 }
 
 export function readRequest(
@@ -37,19 +44,11 @@ export function readRequest(
   const incidents = new Set<string>();
   const fields = new Map<string, { incidentId: string; field: string }>();
   const keys = new Map<string, WantedKey>();
+  const formerKeys = new Map<string, WantedKey>();
   for (const message of keyed(received)) {
-    const { keyVersion, key, claimDigest, identity, incidentId, plan } = message;
-    const name = claimKey(keyVersion, key);
-    keys.set(`${name}:${claimDigest}`, {
-      keyVersion,
-      key,
-      claimDigest,
-      agency: identity.agency,
-      sourceId: identity.sourceId,
-      epoch: identity.epoch ?? '',
-      sequence: identity.sequence,
-      hint: hints?.positions.get(name) ?? null,
-    });
+    const { incidentId, plan } = message;
+    want(keys, message, hints);
+    for (const reading of message.former) for (const claim of reading.claims) want(formerKeys, claim, hints);
     if (incidentId === null) continue;
     incidents.add(incidentId);
     if (!plan.ok) continue;
@@ -62,7 +61,23 @@ export function readRequest(
     fields: [...fields.values()],
     remembered: [...new Set(memories(hints, memory).map((m) => m.size))].filter((size) => size > 0),
     keys: [...keys.values()],
+    formerKeys: [...formerKeys.values()],
   };
+}
+
+function want(keys: Map<string, WantedKey>, claim: FormerClaim, hints: WindowHints | null): void {
+  const { keyVersion, key, claimDigest, identity } = claim;
+  const name = claimKey(keyVersion, key);
+  keys.set(`${name}:${claimDigest}`, {
+    keyVersion,
+    key,
+    claimDigest,
+    agency: identity.agency,
+    sourceId: identity.sourceId,
+    epoch: identity.epoch ?? '',
+    sequence: identity.sequence,
+    hint: hints?.positions.get(name) ?? null,
+  });
 }
 
 /** What the instance and the window remember of the ledger. */

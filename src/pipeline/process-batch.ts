@@ -7,6 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { decide } from '../dedup/decide';
+import { claimAt } from '../dedup/originals';
 import { claimKey, claims } from '../dedup/state';
 import type { DecidedBatch, PolicyInForce } from '../dedup/state';
 import type { BatchToWrite, LedgerStore, Locked } from '../ledger/port';
@@ -132,14 +133,14 @@ function memoryAfter(write: BatchToWrite): LedgerMemory {
 async function recordInWindow(
   window: Window,
   feed: string,
-  { write, decided, policy, memory }: Committed,
+  { write, decided, policy, memory, claims: read }: Committed,
 ): Promise<void> {
   const positions = new Map<string, number>();
   for (const { message, outcome, position, original } of decided.decisions) {
     if (message.kind !== 'keyed') continue;
     const key = claimKey(message.keyVersion, message.key);
     if (claims(outcome)) positions.set(key, position);
-    else if (original !== null) positions.set(key, original);
+    else if (original !== null) positions.set(claimAt(read, message, original)?.name ?? key, original);
   }
   await window.record(feed, {
     memory,

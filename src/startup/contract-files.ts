@@ -1,7 +1,7 @@
 /** Reads the contracts of a folder. What is in each file is for `contract/load.ts`. */
 import { constants } from 'node:fs';
-import { open, readdir, realpath, type FileHandle } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { open, readdir, realpath, stat, type FileHandle } from 'node:fs/promises';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import type { ContractError } from '../contract/check-error';
 import { loadContract } from '../contract/load';
 import type { LoadedContract } from '../contract/types';
@@ -31,17 +31,42 @@ export async function readContracts(folder: string): Promise<ContractFolder> {
   }
   // One at a time: there are few, and the order of errors is the order of files.
   for (const name of names) {
-    const file = join(folder, name);
-    const content = await readContained(root, name);
-    if (typeof content === 'string') {
-      errors.push(wholeFile(file, content));
-      continue;
-    }
-    const load = loadContract(file, content);
-    if (load.ok) loaded.push(load.loaded);
-    else errors.push(...load.errors);
+    const one = await readOne(root, name, join(folder, name));
+    loaded.push(...one.loaded);
+    errors.push(...one.errors);
   }
   return { loaded, errors };
+}
+
+/** As `readContracts`, of files and folders as they are named. Never rejects. */
+export async function readContractPaths(paths: readonly string[]): Promise<ContractFolder> {
+  const parts: ContractFolder[] = [];
+  for (const path of paths) {
+    const isFolder = await stat(path).then(
+      (status) => status.isDirectory(),
+      () => false, // Reading it says what is wrong.
+    );
+    parts.push(isFolder ? await readContracts(path) : await readContractFile(path));
+  }
+  // A file may be named beside its folder.
+  const loaded = new Map(parts.flatMap((part) => part.loaded).map((one) => [resolve(one.file), one]));
+  return { loaded: [...loaded.values()], errors: parts.flatMap(({ errors }) => errors) };
+}
+
+async function readContractFile(path: string): Promise<ContractFolder> {
+  try {
+    return await readOne(await realpath(dirname(path)), basename(path), path);
+  } catch (error) {
+    return { loaded: [], errors: [wholeFile(path, `cannot be read (${codeOf(error)})`)] };
+  }
+}
+
+/** @param root real path of its folder */
+async function readOne(root: string, name: string, file: string): Promise<ContractFolder> {
+  const content = await readContained(root, name);
+  if (typeof content === 'string') return { loaded: [], errors: [wholeFile(file, content)] };
+  const load = loadContract(file, content);
+  return load.ok ? { loaded: [load.loaded], errors: [] } : { loaded: [], errors: load.errors };
 }
 
 /** The bytes of a file, or in words why there are none. */

@@ -10,6 +10,7 @@ import { loadContract } from '../contract/load';
 import { checkContracts } from '../contract/overlap';
 import type { FeedContract, LoadedContract } from '../contract/types';
 import type { Database } from '../ledger/client';
+import { contractsThatDecided } from '../ledger/contract-history';
 import { ActivationRefused, activateContract, contractByDigest, contractsInForce } from '../ledger/feeds';
 import type { StoredContract } from '../ledger/feeds';
 import type { Logger } from '../ops/port';
@@ -40,18 +41,19 @@ export async function activateContracts(
   for (const loaded of files) await activate(database, loaded, log);
   const inForce = await contractsInForce(prisma);
   if (inForce.length === 0) log.warn({ dir: config.contractsDir }, 'there is no contract, so nothing is consumed');
-  return inForce.map((stored) => ({
-    feedId: stored.feedId,
-    name: stored.feed,
-    active: activeContract(stored, config.maxPayloadBytes),
-    memory: null,
-  }));
+  const feeds: FeedRuntime[] = [];
+  // One after another: an embedded database has one connection, and there are few feeds.
+  for (const stored of inForce) {
+    const active = await activeContract(database, stored, config.maxPayloadBytes);
+    feeds.push({ feedId: stored.feedId, name: stored.feed, active, memory: null });
+  }
+  return feeds;
 }
 
 export function contractSource(database: Database, maxPayloadBytes: number): ContractSource {
   return {
     load: async (feedId, digest) =>
-      activeContract(await contractByDigest(database.prisma, feedId, digest), maxPayloadBytes),
+      activeContract(database, await contractByDigest(database.prisma, feedId, digest), maxPayloadBytes),
   };
 }
 
@@ -71,13 +73,20 @@ async function activate(database: Database, loaded: LoadedContract, log: Logger)
   }
 }
 
-function activeContract(stored: StoredContract, maxPayloadBytes: number): ActiveContract {
+/** Its history is read after it came into force: from then on nothing more is decided under a lower identity version. */
+async function activeContract(
+  { prisma }: Database,
+  stored: StoredContract,
+  maxPayloadBytes: number,
+): Promise<ActiveContract> {
   const { contract, digest } = reload(stored);
-  return { digest, contract, decoder: compileContract(contract, { maxPayloadBytes }) };
+  const history = contract.identity.version === 1 ? [] : await contractsThatDecided(prisma, stored.feedId);
+  const former = history.map((one) => reload(one).contract);
+  return { digest, contract, decoder: compileContract(contract, { maxPayloadBytes }, former) };
 }
 
-/** A stored contract was valid when it was stored. */
-function reload({ file, sourceText }: StoredContract): LoadedContract {
+/** A stored contract was valid when it was stored. @throws StartError where this program cannot read it */
+export function reload({ file, sourceText }: StoredContract): LoadedContract {
   const load = loadContract(file, Buffer.from(sourceText, 'utf8'));
   if (!load.ok) throw new StartError(`stored contract: ${load.errors.map(formatContractError).join('\n')}`);
   return load.loaded;

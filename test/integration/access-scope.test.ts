@@ -252,6 +252,22 @@ describe('a reader of one agency', () => {
     expect(exposed([live.messages, suppressed.events, resumed.events])).not.toMatch(MARK);
   });
 
+  it('sees no administrative act, and cannot find out about a feed by trying one', async () => {
+    const LOG = '{ adminLog { nodes { kind detail feed { name } } pageInfo { endCursor hasNextPage hasPreviousPage } } }';
+    expect(exposed(await askAll(LOG))).toMatch(/CONTRACT_ACTIVATED.*cad-zulu/);
+    expect((await ask(LOG)).data?.adminLog).toEqual({
+      nodes: [],
+      pageInfo: { endCursor: null, hasNextPage: false, hasPreviousPage: false },
+    });
+    const UPDATE = 'mutation ($input: UpdateDedupPolicyInput!) { updateDedupPolicy(input: $input) { keysLeaving } }';
+    for (const feed of ['cad-zulu', 'cad-north', 'never-was']) {
+      const { errors } = await ask(UPDATE, { input: { feed, expectedVersion: 1, reason: 'x', policy: { maxEntries: 9 } } });
+      expect(errors?.map(({ message, extensions }) => [message, extensions.code])).toEqual([
+        ['the role reviewer may not do this', 'FORBIDDEN'],
+      ]);
+    }
+  });
+
   it('has been asked for every field that tells of entries', () => {
     // A field that is added later has to be added to the attacks as well.
     const fieldsOf = (type: string) =>
@@ -264,8 +280,8 @@ describe('a reader of one agency', () => {
       expect([type, rest]).toEqual([type, []]);
     }
     expect(fieldsOf('Query').sort()).toEqual(
-      ['decision', 'decisions', 'feed', 'feeds', 'incident', 'source', 'sources'].sort(),
+      ['adminLog', 'decision', 'decisions', 'feed', 'feeds', 'incident', 'source', 'sources'].sort(),
     );
-    expect(fieldsOf('Subscription').sort()).toEqual(['decisions', 'suppressions']);
+    expect(fieldsOf('Subscription').sort()).toEqual(['decisions', 'policyChanges', 'suppressions']);
   });
 });

@@ -47,6 +47,7 @@ async function write(change: (entry: EntryToWrite) => EntryToWrite, batch: Parti
       fields: [],
       remembered: [],
       keys: [],
+      formerKeys: [],
     });
     const entry = { ...stored, position: locked.size, batchId: crypto.randomUUID() };
     await transaction.write({

@@ -55,6 +55,7 @@ describe('read_batch on a ledger of many entries', () => {
       fields: [{ incidentId: 'I-77', field: 'status' }],
       remembered: [ENTRIES, ENTRIES / 2],
       keys,
+      formerKeys: [],
     };
     await client.query('BEGIN');
     const before = await counted();

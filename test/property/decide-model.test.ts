@@ -5,7 +5,9 @@ import { isHeld } from '../../src/dedup/state';
 import {
   DecisionModel,
   identityOf,
+  readUnder,
   units,
+  type IdentityVersion,
   type ModelEffect,
   type ModelEvent,
   type ModelMessage,
@@ -31,7 +33,11 @@ interface Night {
   readonly model: DecisionModel;
   readonly store: DecisionStore;
   /** Every message that was landed, in order, with what was decided about it. */
-  readonly landed: { readonly message: ModelMessage; readonly decided: DecidedBatch['decisions'][number] }[];
+  readonly landed: {
+    readonly message: ModelMessage;
+    readonly version: IdentityVersion;
+    readonly decided: DecidedBatch['decisions'][number];
+  }[];
   /** Batches that a crash after the commit made the broker deliver again, and what was decided the second time. */
   readonly replays: DecidedBatch[];
 }
@@ -40,8 +46,9 @@ interface Night {
 function play({ feed, batches }: Schedule): Night {
   const night: Night = { model: new DecisionModel(feed), store: new DecisionStore(feed), landed: [], replays: [] };
   let micros = START_MICROS;
-  const decideNow = ({ messages, policy, hints }: ScheduledBatch): DecidedBatch => {
-    const wire = messages.map((message) => messageOf(message, feed));
+  const decideNow = ({ messages, policy, hints, version }: ScheduledBatch): DecidedBatch => {
+    night.model.version = version;
+    const wire = messages.map((message) => messageOf(message, feed, version));
     const hinted = (index: number) => hints[index % hints.length] === true;
     return decide(night.store.lock(wire, inForce(policy), micros, hinted), wire);
   };
@@ -52,7 +59,8 @@ function play({ feed, batches }: Schedule): Night {
       batch.messages.map((one) => night.model.step(one, batch.policy, micros)),
     );
     decided.decisions.forEach((one, index) => {
-      night.landed.push({ message: batch.messages[index] as ModelMessage, decided: one }); // one decision a message
+      const message = batch.messages[index] as ModelMessage; // one decision a message
+      night.landed.push({ message, version: batch.version, decided: one });
     });
     return decided;
   };
@@ -91,25 +99,30 @@ describe('decide, against a model written from the design alone', () => {
       fc.property(anySchedule, (schedule) => {
         const { landed, store, replays } = play(schedule);
         const decided = new Map<string, string[]>();
-        for (const { message, decided: one } of landed) {
+        for (const { message, version, decided: one } of landed) {
           if (typeof message === 'string') continue;
-          const name = `${identityOf(message)} ${schedule.feed.digest ? message.variant : ''}`;
+          const name = schedule.feed.digest
+            ? `${identityOf(message)} ${message.variant}`
+            : `${version} ${identityOf(readUnder(version, message))}`;
           if (one.outcome === 'DUPLICATE_SUPPRESSED') {
             const original = landed[one.original ?? -1];
             if (original === undefined || typeof original.message === 'string') throw new Error('names no original');
+            const under = (one: ModelEvent) => identityOf(readUnder(original.version, one));
             const same =
-              identityOf(original.message) === identityOf(message) &&
-              (original.message.variant === message.variant || !schedule.feed.digest);
+              under(original.message) === under(message) && (original.message === message || !schedule.feed.digest);
             const earlier = original.decided.position < one.position;
             const genuine = original.decided.outcome !== 'DUPLICATE_SUPPRESSED';
             if (!same || !earlier || !genuine)
               throw new Error(`entry ${one.position} repeats no entry ${one.original}`);
           } else decided.set(name, [...(decided.get(name) ?? []), one.outcome]);
         }
-        // Each (key, digest) is applied or held, exactly once.
+        // Each event is applied or held, exactly once, also where its identity changed in between.
         expect([...decided.values()].filter((outcomes) => outcomes.length !== 1)).toEqual([]);
         const applied = landed.filter(({ decided: { outcome } }) => outcome === 'APPLIED');
-        expect(new Set(applied.map(({ message }) => identityOf(message as ModelEvent))).size).toBe(applied.length);
+        const identities = applied.map(({ message, version }) => {
+          return `${version} ${identityOf(readUnder(version, message as ModelEvent))}`;
+        });
+        expect(new Set(identities).size).toBe(applied.length);
         expect(store.appliedKeys).toBe(applied.length);
         expect(store.rows).toHaveLength(landed.length);
         const again = replays.flatMap(({ decisions }) => decisions).filter(({ message }) => message.kind === 'keyed');
@@ -175,7 +188,7 @@ describe('decide, against a model written from the design alone', () => {
           epochOrder: shape.epochs === 'numeric' ? 'numeric' : 'opaque',
           digest: shape.digest,
         } as const;
-        const batch = { crash: 'none', elapsedMicros: 1, policy: tolerant, hints: [true, false] } as const;
+        const batch = { crash: 'none', version: 2, elapsedMicros: 1, policy: tolerant, hints: [true, false] } as const;
         const sums = [one, other].map((messages) => {
           const night = play({ feed, batches: messages.map((message) => ({ ...batch, messages: [message] })) });
           expect(night.store.appliedKeys).toBe(events.length);

@@ -1,10 +1,17 @@
 import * as fc from 'fast-check';
-import { DecisionModel, type ModelEffect, type ModelMessage, type ModelPolicy } from '../support/decision-model';
+import {
+  DecisionModel,
+  FORMER_AGENCY,
+  type IdentityVersion,
+  type ModelEffect,
+  type ModelMessage,
+  type ModelPolicy,
+} from '../support/decision-model';
 import { modelFields, modelMarks, plain, ranked } from '../support/decision-compare';
 import { anyPolicy, anyShape, schedulesOf, type Schedule, type ScheduleShape } from '../support/decision-schedule';
 import { valueOf } from '../support/decision-model';
 import { expectSoundLedger, query } from '../support/ledger';
-import { delivery, startPipeline, type TestPipeline } from '../support/pipeline';
+import { activate, delivery, parseContract, startPipeline, type TestPipeline } from '../support/pipeline';
 import { until } from '../support/wait';
 
 /** LONG=1 runs many more. */
@@ -31,7 +38,7 @@ describe('the main path on Postgres, against the model', () => {
       fc.asyncProperty(nights, async ({ shape, policy, schedule }) => {
         const failing = { next: false };
         const pipeline = await startPipeline({
-          contract: contractOf(shape, policy),
+          contract: contractOf(shape, policy, versionAt(schedule, 0)),
           poolSize: 2,
           onStep: (step) => {
             if (step !== 'written' || !failing.next) return;
@@ -39,7 +46,8 @@ describe('the main path on Postgres, against the model', () => {
             throw new Error('nothing of this batch may stay');
           },
         });
-        const model = await play(pipeline, schedule, failing);
+        const raise = () => activate(pipeline.database, parseContract(contractOf(shape, policy, 2)));
+        const model = await play(pipeline, schedule, failing, raise);
         await pipeline.stop();
         const entries = await expectSoundLedger(pipeline.url, FEED);
         const decisions = entries.map(({ outcome, tier, late, held, original, reason }) => {
@@ -60,8 +68,10 @@ async function play(
   pipeline: TestPipeline,
   { feed, batches }: Schedule,
   failing: { next: boolean },
+  raise: () => Promise<unknown>,
 ): Promise<DecisionModel> {
   const model = new DecisionModel({ ...feed, feedId: pipeline.feed.feedId });
+  model.version = versionAt({ feed, batches }, 0);
   let handed = 0;
   const land = async (messages: readonly ModelMessage[], policy: ModelPolicy): Promise<void> => {
     const deliveries = messages.map((message) => delivery(payloadOf(message)));
@@ -70,7 +80,10 @@ async function play(
     await until(() => pipeline.acknowledged.length === handed, { what: 'the acknowledgements', everyMs: 2 });
     for (const message of messages) model.step(message, policy, 0);
   };
-  for (const { messages, policy, crash } of batches) {
+  for (const { messages, policy, crash, version } of batches) {
+    // The worker is not told: it learns from the ledger that another contract is in force.
+    if (version !== model.version) await raise();
+    model.version = version;
     failing.next = crash === 'before_commit';
     await land(messages, policy);
     if (crash === 'after_commit') await land(messages, policy);
@@ -78,12 +91,17 @@ async function play(
   return model;
 }
 
-function contractOf({ mode, epochs, digest }: ScheduleShape, policy: ModelPolicy): string {
-  const epoch = epochs === 'none' ? '' : `, epoch: { pointer: /boot, order: ${epochs} }`;
+function versionAt({ batches }: Schedule, index: number): IdentityVersion {
+  return batches[index]?.version ?? 2;
+}
+
+function contractOf({ mode, epochs, digest }: ScheduleShape, policy: ModelPolicy, version: IdentityVersion): string {
+  const agency = version === 1 ? `{ const: ${FORMER_AGENCY} }` : '{ pointer: /agency }';
+  const epoch = version === 1 || epochs === 'none' ? '' : `, epoch: { pointer: /boot, order: ${epochs} }`;
   const identity =
     mode === 'eventId'
-      ? 'mode: eventId, agency: { pointer: /agency }, source: { pointer: /src }, eventId: { pointer: /id }'
-      : `agency: { pointer: /agency }, source: { pointer: /src }, sequence: { pointer: /seq }${epoch}`;
+      ? `mode: eventId, agency: ${agency}, source: { pointer: /src }, eventId: { pointer: /id }`
+      : `agency: ${agency}, source: { pointer: /src }, sequence: { pointer: /seq }${epoch}`;
   const jump = policy.maxSequenceJump === null ? '' : `, maxSequenceJump: ${policy.maxSequenceJump}`;
   const rules = [...SLOTS, IMPOSSIBLE_SLOT].flatMap((slot) => [
     rule(slot, 'increment', 'by'),
@@ -97,7 +115,7 @@ description: random nights
 owner: tests
 topics: ["cad/north/+/incident"]
 decode: json
-identity: { ${identity} }
+identity: { version: ${version}, ${identity} }
 incident: { pointer: /incident }
 ${digest ? '' : 'digest: off\n'}dedup: { windowSeconds: ${policy.windowSeconds}, maxEntries: ${policy.maxEntries}, ordering: ${policy.ordering}${jump} }
 delivery: { sessionExpirySeconds: 300, maxReplayDelaySeconds: 120 }
@@ -155,6 +173,7 @@ async function storedFields(url: string): Promise<unknown> {
 
 async function storedMarks(url: string): Promise<unknown> {
   const rows = await query<{
+    version: number;
     source: string;
     epoch: string;
     rank: string | null;
@@ -162,13 +181,13 @@ async function storedMarks(url: string): Promise<unknown> {
     highest: string | null;
   }>(
     url,
-    `SELECT json_build_array(agency, source_id)::text AS source, epoch, rank::text, mark::text, highest::text
+    `SELECT key_version AS version, json_build_array(agency, source_id)::text AS source, epoch, rank::text, mark::text, highest::text
      FROM source_head`,
   );
   const digits = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
   const sources = new Map<string, Map<string, { rank: bigint | null; mark: bigint | null; highest: bigint | null }>>();
-  for (const { source, epoch, rank, mark, highest } of rows) {
-    const name = source.replace(', ', ',');
+  for (const { version, source, epoch, rank, mark, highest } of rows) {
+    const name = `${version} ${source.replace(', ', ',')}`;
     const head = { rank: digits(rank), mark: digits(mark), highest: digits(highest) };
     sources.set(name, new Map(sources.get(name)).set(epoch, head));
   }

@@ -32,11 +32,11 @@ export function plain(value: { number: bigint } | { json: string }): bigint | st
   return 'number' in value ? value.number : value.json;
 }
 
-/** Source → epoch → mark, highest, and its place among the ranked epochs: numbers of ranks are nobody's business. */
+/** `version source` → epoch → mark, highest, and its place among the ranked epochs: numbers of ranks are nobody's business. */
 export function storeMarks(store: DecisionStore): unknown {
   const named = [...store.sources].map(([name, epochs]) => {
-    const [, agency, source] = name.split('\0');
-    return [sourceOf({ agency, source } as ModelEvent), ranked(epochs)] as const;
+    const [version, agency, source] = name.split('\0');
+    return [`${version} ${sourceOf({ agency, source } as ModelEvent)}`, ranked(epochs)] as const;
   });
   return Object.fromEntries(named.filter(hasMarks));
 }

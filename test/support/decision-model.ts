@@ -24,6 +24,19 @@ export interface ModelEvent {
   readonly impossible: boolean;
 }
 
+/**
+ * Identity versions of the feed, with one event for both: under 1 its contract takes a constant for the agency and reads
+ * no epoch, so that different events have one identity; under 2 it reads both.
+ */
+export type IdentityVersion = 1 | 2;
+
+export const FORMER_AGENCY = 'NFD';
+
+/** The event as the contract of that version reads it. What the producer sent stays what it was: so does its digest. */
+export function readUnder(version: IdentityVersion, event: ModelEvent): ModelEvent {
+  return version === 1 ? { ...event, agency: FORMER_AGENCY, epoch: null } : event;
+}
+
 export type ModelMessage = ModelEvent | 'malformed' | 'ignored';
 
 export interface ModelPolicy {
@@ -85,8 +98,11 @@ export class DecisionModel {
   readonly entries: ModelEntry[] = [];
   /** `incident field` → what it holds. */
   readonly fields = new Map<string, ModelField>();
-  /** Source → epoch → its marks. */
+  /** Of the contract in force; a test raises it between two messages. */
+  version: IdentityVersion = 2;
+  /** `version source` → epoch → its marks. */
   readonly sources = new Map<string, Map<string, Epoch>>();
+  /** `version identity` → what was decided for it, in order. */
   private readonly decided = new Map<string, Decided[]>();
 
   constructor(private readonly feed: ModelFeed) {}
@@ -99,11 +115,13 @@ export class DecisionModel {
     return entry;
   }
 
-  private outcomeOf(message: ModelMessage, policy: ModelPolicy, micros: number): ModelEntry {
-    if (message === 'ignored') return { ...NOT, outcome: 'IGNORED' };
-    if (message === 'malformed') return { ...NOT, outcome: 'MALFORMED_REJECTED', held: true };
-    const before = this.decided.get(identityOf(message)) ?? [];
-    const same = before.find(({ digest }) => digest === this.digestOf(message));
+  private outcomeOf(sent: ModelMessage, policy: ModelPolicy, micros: number): ModelEntry {
+    if (sent === 'ignored') return { ...NOT, outcome: 'IGNORED' };
+    if (sent === 'malformed') return { ...NOT, outcome: 'MALFORMED_REJECTED', held: true };
+    const message = readUnder(this.version, sent);
+    const before = this.decidedUnder(this.version, sent);
+    const former = this.version === 1 ? [] : this.decidedUnder(1, sent);
+    const same = [...before, ...former].find(({ digest }) => digest === this.digestOf(sent));
     if (same !== undefined) {
       const near =
         micros - same.micros <= policy.windowSeconds * 1_000_000 &&
@@ -126,11 +144,18 @@ export class DecisionModel {
     return { ...NOT, outcome: 'APPLIED', late: below, superseded: changes.superseded };
   }
 
-  private remember(event: ModelEvent, entry: ModelEntry, micros: number): void {
+  /** Everything decided for the identity that the event has under a version. */
+  private decidedUnder(version: IdentityVersion, sent: ModelEvent): readonly Decided[] {
+    return this.decided.get(`${version} ${identityOf(readUnder(version, sent))}`) ?? [];
+  }
+
+  private remember(sent: ModelEvent, entry: ModelEntry, micros: number): void {
+    const event = readUnder(this.version, sent);
+    // What is known from a former version leaves no trace in this one.
+    if (entry.outcome === 'DUPLICATE_SUPPRESSED' && this.decidedUnder(this.version, sent).length === 0) return;
     if (entry.outcome !== 'DUPLICATE_SUPPRESSED') {
-      const identity = identityOf(event);
-      const decided = { digest: this.digestOf(event), position: this.entries.length, micros };
-      this.decided.set(identity, [...(this.decided.get(identity) ?? []), decided]);
+      const decided = { digest: this.digestOf(sent), position: this.entries.length, micros };
+      this.decided.set(`${this.version} ${identityOf(event)}`, [...this.decidedUnder(this.version, sent), decided]);
     }
     if (event.sequence === null) return;
     const epoch = this.epochOf(event);
@@ -138,11 +163,11 @@ export class DecisionModel {
   }
 
   private digestOf(event: ModelEvent): string {
-    return this.feed.digest ? String(event.variant) : '';
+    return this.feed.digest ? JSON.stringify([event.agency, event.epoch, event.variant]) : '';
   }
 
   private epochsOf(event: ModelEvent): Map<string, Epoch> {
-    const source = sourceOf(event);
+    const source = `${this.version} ${sourceOf(event)}`;
     const epochs = this.sources.get(source) ?? new Map<string, Epoch>();
     this.sources.set(source, epochs);
     return epochs;

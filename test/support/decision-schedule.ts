@@ -2,7 +2,7 @@
  * Random nights: what producers sent, and how a failing transport handed it over.
  */
 import * as fc from 'fast-check';
-import type { ModelEffect, ModelEvent, ModelFeed, ModelMessage, ModelPolicy } from './decision-model';
+import type { IdentityVersion, ModelEffect, ModelEvent, ModelFeed, ModelMessage, ModelPolicy } from './decision-model';
 import { identityOf } from './decision-model';
 
 /** What happens to the process around a batch. Either way the broker delivers the batch again. */
@@ -11,6 +11,8 @@ export type Crash = 'none' | 'before_commit' | 'after_commit';
 export interface ScheduledBatch {
   readonly messages: readonly ModelMessage[];
   readonly crash: Crash;
+  /** Of the identity in the contract in force; never falls from one batch to the next. */
+  readonly version: IdentityVersion;
   /** Since the batch before, microseconds. */
   readonly elapsedMicros: number;
   readonly policy: ModelPolicy;
@@ -105,7 +107,11 @@ function batchesOf(events: readonly ModelEvent[], policies: fc.Arbitrary<ModelPo
     policy: policies,
     hints: fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }),
   });
-  return fc.array(batch, { minLength: 1, maxLength: 10 });
+  // Half of the feeds have one identity from the first batch on; of the others it is raised somewhere, or not yet.
+  const raisedAt = fc.oneof(fc.constant(0), fc.nat(10));
+  return fc
+    .tuple(fc.array(batch, { minLength: 1, maxLength: 10 }), raisedAt)
+    .map(([batches, raised]) => batches.map((one, index) => ({ ...one, version: index < raised ? 1 : 2 })));
 }
 
 export function schedulesOf(shape: ScheduleShape, policies: fc.Arbitrary<ModelPolicy>): fc.Arbitrary<Schedule> {

@@ -3,12 +3,12 @@
  * seen, not everything that is there) and refuse what the unique indexes refuse.
  */
 import { createHash } from 'node:crypto';
-import type { KeyedMessage, Message, PlannedEffect } from '../../src/contract/types';
+import type { FormerClaim, KeyedMessage, Message, PlannedEffect } from '../../src/contract/types';
 import type { Claim, DecidedBatch, EpochHead, LockedState, Outcome, PolicyInForce } from '../../src/dedup/state';
 import { claimKey, fieldKey, sourceKey } from '../../src/dedup/state';
 import type { FieldState } from '../../src/effects/state';
-import type { ModelEffect, ModelEvent, ModelFeed, ModelMessage } from './decision-model';
-import { identityOf } from './decision-model';
+import type { IdentityVersion, ModelEffect, ModelEvent, ModelFeed, ModelMessage } from './decision-model';
+import { identityOf, readUnder } from './decision-model';
 
 interface Row {
   readonly outcome: Outcome;
@@ -97,15 +97,18 @@ export class DecisionStore {
   /** Nothing above the highest sequence; of a key whose place the window knew, that entry alone; else all its claims. */
   private visibleClaims(messages: readonly KeyedMessage[], hinted: (index: number) => boolean): Map<string, Claim[]> {
     const positions = new Map<string, Set<number>>();
-    messages.forEach((message, index) => {
-      const { sequence, epoch } = message.identity;
-      const highest = this.sources.get(sourceOf(message))?.get(epoch ?? '')?.highest ?? null;
+    const look = (claim: FormerClaim, isHinted: boolean): void => {
+      const { sequence, epoch } = claim.identity;
+      const highest = this.sources.get(sourceOf(claim))?.get(epoch ?? '')?.highest ?? null;
       if (sequence !== null && (highest === null || BigInt(sequence) > highest)) return;
-      const name = claimKey(message.keyVersion, message.key);
+      const name = claimKey(claim.keyVersion, claim.key);
       const all = this.rows.flatMap((row, at) => (row.claimKey === name && row.digest !== null ? [at] : []));
-      const hit = all.filter((at) => this.rows[at]?.digest === message.claimDigest);
-      const seen = hinted(index) && hit.length > 0 ? hit : all;
+      const hit = all.filter((at) => this.rows[at]?.digest === claim.claimDigest);
+      const seen = isHinted && hit.length > 0 ? hit : all;
       positions.set(name, new Set([...(positions.get(name) ?? []), ...seen]));
+    };
+    messages.forEach((message, index) => {
+      for (const claim of [message, ...message.former.flatMap(({ claims }) => claims)]) look(claim, hinted(index));
     });
     return new Map([...positions].map(([name, at]) => [name, this.claimsAt(at)]));
   }
@@ -133,7 +136,7 @@ export class DecisionStore {
   }
 }
 
-function sourceOf({ keyVersion, identity }: KeyedMessage): string {
+function sourceOf({ keyVersion, identity }: FormerClaim): string {
   return sourceKey(keyVersion, identity.agency, identity.sourceId);
 }
 
@@ -143,28 +146,33 @@ function once(taken: Set<string>, name: string): void {
 }
 
 /** A message as `contract/` would hand it over. Keys and digests are of the model's own making. */
-export function messageOf(event: ModelMessage, feed: ModelFeed): Message {
+export function messageOf(event: ModelMessage, feed: ModelFeed, version: IdentityVersion): Message {
   if (event === 'ignored') return { kind: 'ignored', itemIndex: null, reason: 'empty_payload' };
   if (event === 'malformed') return { kind: 'malformed', itemIndex: null, reason: 'invalid_json', detail: 'broken' };
   const payloadDigest = sha256(`${identityOf(event)} ${event.variant}`);
+  const claimDigest = feed.digest ? payloadDigest : '';
   return {
     kind: 'keyed',
     itemIndex: null,
-    keyVersion: 1,
-    key: sha256(identityOf(event)),
-    identity: {
-      agency: event.agency,
-      sourceId: event.source,
-      epoch: event.epoch,
-      sequence: event.sequence?.toString() ?? null,
-      eventId: event.eventId === null ? null : [event.eventId],
-    },
+    ...claimUnder(version, event, claimDigest),
     payloadDigest,
-    claimDigest: feed.digest ? payloadDigest : '',
     incidentId: event.incident,
     occurredAt: null,
     plan: planOf(event),
+    former: version === 1 ? [] : [{ claims: [claimUnder(1, event, claimDigest)], proves: true }],
   };
+}
+
+function claimUnder(keyVersion: IdentityVersion, event: ModelEvent, claimDigest: string): FormerClaim {
+  const read = readUnder(keyVersion, event);
+  const identity = {
+    agency: read.agency,
+    sourceId: read.source,
+    epoch: read.epoch,
+    sequence: read.sequence?.toString() ?? null,
+    eventId: read.eventId === null ? null : [read.eventId],
+  };
+  return { keyVersion, key: sha256(identityOf(read)), claimDigest, identity };
 }
 
 function planOf(event: ModelEvent): KeyedMessage['plan'] {

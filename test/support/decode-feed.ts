@@ -25,6 +25,7 @@ export function feedContract(overrides: Partial<FeedContract> = {}): FeedContrac
     digest: { ignore: [] },
     consume: 'owned',
     dedup: { windowSeconds: 600, maxEntries: 1000, ordering: 'strict', contiguous: false, maxSequenceJump: null },
+    policy: { managedBy: 'api' },
     delivery: { sessionExpirySeconds: 300, maxReplayDelaySeconds: 120 },
     effects: [],
     forward: null,

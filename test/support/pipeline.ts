@@ -2,11 +2,11 @@
  * The main path without a broker: deliveries go into the production worker, acknowledgements are noted.
  */
 import { loadContract } from '../../src/contract/load';
-import { compileContract } from '../../src/contract/decode';
 import type { LoadedContract } from '../../src/contract/types';
 import { openDatabase } from '../../src/ledger/client';
 import type { Database } from '../../src/ledger/client';
 import { activateContract } from '../../src/ledger/feeds';
+import type { Activation } from '../../src/ledger/feeds';
 import { createLedgerStore } from '../../src/ledger/store';
 import { createLocalWakeUps } from '../../src/live/local';
 import type { WakeUps } from '../../src/live/port';
@@ -114,21 +114,27 @@ export interface PipelineOptions {
   readonly transactionTimeoutMs?: number;
 }
 
+/** Puts a contract in force, as a start with a new file does. */
+export function activate(database: Database, loaded: LoadedContract): Promise<Activation> {
+  return activateContract(database.prisma, loaded, {
+    actor: 'test',
+    commit: null,
+    parse: (stored) => parseContract(stored.sourceText).contract,
+  });
+}
+
 /** A worker on a feed; several on the same `url` are several instances. */
 export async function startPipeline(options: PipelineOptions = {}): Promise<TestPipeline> {
   const url = options.url ?? (await createMigratedDatabase()).url;
   const database = await openDatabase({ url, poolSize: options.poolSize ?? 4, applicationName: 'test' });
   onCleanup(() => database.close());
   const loaded = parseContract(options.contract ?? caseContract());
-  const { feedId } = await activateContract(database.prisma, loaded, {
-    actor: 'test',
-    commit: null,
-    parse: (stored) => parseContract(stored.sourceText).contract,
-  });
+  const { feedId } = await activate(database, loaded);
+  const contracts = contractSource(database, 1_048_576);
   const feed: FeedRuntime = {
     feedId,
     name: loaded.contract.feed,
-    active: { digest: loaded.digest, contract: loaded.contract, decoder: compileContract(loaded.contract) },
+    active: await contracts.load(feedId, loaded.digest),
     memory: null,
   };
   const acknowledged: ReceivedDelivery[] = [];
@@ -139,7 +145,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Test
     {
       ledger: createLedgerStore(database.prisma, { transactionTimeoutMs: options.transactionTimeoutMs ?? 30_000 }),
       window: options.window ?? createLocalWindow(),
-      contracts: contractSource(database, 1_048_576),
+      contracts,
       wakeUps,
       log: createLogger(process.env.TEST_LOG_LEVEL ?? 'silent'),
       onCommitted: () => undefined,

@@ -28,6 +28,7 @@ describe('a delivery that is one message', () => {
       incidentId: 'I-77',
       occurredAt: '2024-08-29T06:10:00.500000Z',
       plan: { ok: true, effects: [], forward: null },
+      former: [],
     });
   });
 

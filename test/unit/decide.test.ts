@@ -1,4 +1,4 @@
-import type { KeyedMessage } from '../../src/contract/types';
+import type { FormerClaim, KeyedMessage } from '../../src/contract/types';
 import { decide } from '../../src/dedup/decide';
 import type { Claim, EpochHead, LockedState, PolicyInForce } from '../../src/dedup/state';
 import { claimKey, sourceKey } from '../../src/dedup/state';
@@ -49,6 +49,7 @@ function message(sequence: string | null, changes: Partial<KeyedMessage> = {}): 
     incidentId: null,
     occurredAt: null,
     plan: { ok: true, effects: [], forward: null },
+    former: [],
     ...changes,
   };
 }
@@ -125,6 +126,84 @@ describe('lines 3 and 4: what was decided before', () => {
 
   it('of another key version is another key', () => {
     expect(decideOne({ claims: [claim()] }, message('5', { keyVersion: 2 })).outcome).toBe('APPLIED');
+  });
+});
+
+describe('line 3: what was decided under a former identity version', () => {
+  const before = (key: string, sequence = '5', claimDigest = DIGEST) => ({
+    keyVersion: 1,
+    key,
+    claimDigest,
+    identity: { agency: 'NFD', sourceId: 'e1', epoch: null, sequence, eventId: null },
+  });
+  type Readings = readonly (readonly FormerClaim[])[];
+  const raised = (readings: Readings, proves = true): KeyedMessage => {
+    return message('5', { keyVersion: 2, former: readings.map((claims) => ({ claims, proves })) });
+  };
+  const decideUnder = (readings: Readings, claims: Record<string, readonly Claim[]>, proves = true) => {
+    const given = { ...state({}), claims: new Map(Object.entries(claims)) };
+    const batch = decide(given, [raised(readings, proves)]);
+    return { decision: batch.decisions[0], sources: batch.sources };
+  };
+  const at = (position: number, digest = DIGEST): Claim => ({ position, recordedAtMicros: NOW, digest });
+
+  it('is a duplicate of that entry, and leaves no trace under the new version', () => {
+    const { decision, sources } = decideUnder([[before(KEY)]], { [claimKey(1, KEY)]: [at(900)] });
+    expect(decision).toMatchObject({
+      outcome: 'DUPLICATE_SUPPRESSED',
+      reason: 'same_former_key_and_digest',
+      tier: 'WINDOW',
+      original: 900,
+    });
+    expect(sources).toEqual([]);
+  });
+
+  it('a former key with another digest says nothing', () => {
+    const { decision, sources } = decideUnder([[before(KEY)]], { [claimKey(1, KEY)]: [at(900, 'd2')] });
+    expect(decision).toMatchObject({ outcome: 'APPLIED', original: null });
+    expect(sources.map(({ keyVersion }) => keyVersion)).toEqual([2]);
+  });
+
+  it('comes before a conflict of the new key, and after a duplicate of it', () => {
+    const claims = { [claimKey(1, KEY)]: [at(900)], [claimKey(2, KEY)]: [at(950, 'd2')] };
+    expect(decideUnder([[before(KEY)]], claims).decision).toMatchObject({
+      outcome: 'DUPLICATE_SUPPRESSED',
+      original: 900,
+    });
+    const own = { ...claims, [claimKey(2, KEY)]: [at(950)] };
+    expect(decideUnder([[before(KEY)]], own).decision).toMatchObject({ reason: 'same_key_and_digest', original: 950 });
+  });
+
+  it('needs all entries of a reading, and names the first of them; one reading is enough', () => {
+    const [one, two] = [before(KEY), before('bb'.repeat(32), '6')] as const;
+    const both = { [claimKey(1, KEY)]: [at(900)], [claimKey(1, two.key)]: [at(899)] };
+    expect(decideUnder([[one, two]], both).decision).toMatchObject({ outcome: 'DUPLICATE_SUPPRESSED', original: 899 });
+    const half = { [claimKey(1, KEY)]: [at(900)] };
+    expect(decideUnder([[one, two]], half).decision?.outcome).toBe('APPLIED');
+    expect(decideUnder([[one, two], [one]], half).decision).toMatchObject({ original: 900 });
+  });
+
+  it('is held where it is likely, and not proven', () => {
+    const claims = { [claimKey(1, KEY)]: [at(900)] };
+    const { decision, sources } = decideUnder([[before(KEY)]], claims, false);
+    expect(decision).toMatchObject({ outcome: 'KEY_CONFLICT', reason: 'former_identity_unclear', original: 900 });
+    expect(sources).toMatchObject([{ keyVersion: 2, head: { rank: null, mark: null, highest: 5n } }]);
+    expect(decideUnder([[before(KEY), before('bb'.repeat(32))]], claims, false).decision?.outcome).toBe('APPLIED');
+    expect(decideUnder([[before(KEY)]], { [claimKey(1, KEY)]: [at(900, 'd2')] }, false).decision?.outcome).toBe(
+      'APPLIED',
+    );
+    const own = { ...claims, [claimKey(2, KEY)]: [at(950, 'd2')] };
+    expect(decideUnder([[before(KEY)]], own, false).decision).toMatchObject({
+      reason: 'same_key_other_digest',
+      original: 950,
+    });
+  });
+
+  it('starts the new version without a mark', () => {
+    expect(decide(state({ heads: { '': head(9n) } }), [raised([[before(KEY)]])]).decisions[0]).toMatchObject({
+      outcome: 'APPLIED',
+      late: false,
+    });
   });
 });
 

@@ -7,7 +7,6 @@ function errorsWith(from: string, to: string): string[] {
 
 describe('not supported yet', () => {
   test.each([
-    ['identity:', 'identity:\n  version: 2', '5:12: identity.version: versions above 1 are not supported yet'],
     [
       'maxEntries: 1000',
       'maxEntries: 1000\n  contiguous: true',

@@ -219,6 +219,19 @@ describe('values', () => {
     ]);
   });
 
+  test.each(['0', '-1', '1.5', '"1"', '1001', 'two'])('identity.version: %s is refused', (version) => {
+    expect(errorsWith('identity:', `identity:\n  version: ${version}`)).toEqual([
+      expect.stringMatching(
+        /^cad\.yaml:5:12: identity\.version: must be a whole number from 1 to 1000, written in digits/,
+      ),
+    ]);
+  });
+
+  test.each([1, 2, 1000])('identity.version: %d is taken', (version) => {
+    const { identity } = load(cadWith(['identity:', `identity:\n  version: ${version}`])).contract;
+    expect(identity.version).toBe(version);
+  });
+
   test.each(['-1', '1.5', '"1"', '128', 'one'])('topicLevel: %s is refused', (level) => {
     expect(errorsWith('{ pointer: /agency }', `{ topicLevel: ${level} }`)).toContainEqual(
       expect.stringMatching(/^cad\.yaml:5:25: identity\.agency\.topicLevel: must be /),

@@ -36,6 +36,7 @@ function message(key: string): KeyedMessage {
     incidentId: null,
     occurredAt: null,
     plan: { ok: true, effects: [], forward: null },
+    former: [],
   };
 }
 

@@ -9,11 +9,19 @@ import type { WakeUps } from '../../live/port';
 import type { ApiLog } from '../log';
 import { headSizes } from '../statements/feeds';
 
-/** What is new of a feed; the term is null where a wake-up told it. */
+/** What is new of a feed; term and policy version are null where a wake-up told it. */
 export interface HeadNews {
   readonly feed: string;
   readonly size: bigint;
   readonly term: number | null;
+  readonly policyVersion: number | null;
+}
+
+interface HeadRow {
+  readonly feed: string;
+  readonly term: number;
+  readonly size: string;
+  readonly policyVersion: number;
 }
 
 interface Waiter {
@@ -43,7 +51,9 @@ export class HeadWatcher {
     private readonly pollMs: number,
     private readonly log: ApiLog,
   ) {
-    this.unsubscribe = wakeUps.subscribe((feed, size) => this.tell({ feed, size: BigInt(size), term: null }));
+    this.unsubscribe = wakeUps.subscribe((feed, size) =>
+      this.tell({ feed, size: BigInt(size), term: null, policyVersion: null }),
+    );
   }
 
   /** Take it before reading the ledger, and give it to `wait`: what came in between is not missed. */
@@ -108,11 +118,13 @@ export class HeadWatcher {
 
   private async look(): Promise<void> {
     try {
-      const rows = await this.prisma.$queryRaw<{ feed: string; term: number; size: string }[]>(headSizes());
+      const rows = await this.prisma.$queryRaw<HeadRow[]>(headSizes());
       this.failing = false;
-      for (const { feed, term, size } of rows) {
+      for (const { feed, term, size: text, policyVersion } of rows) {
+        const size = BigInt(text);
         const known = this.latest.get(feed)?.news;
-        if (known?.term !== term || known.size !== BigInt(size)) this.tell({ feed, term, size: BigInt(size) });
+        const same = known?.term === term && known.size === size && known.policyVersion === policyVersion;
+        if (!same) this.tell({ feed, term, size, policyVersion });
       }
     } catch (error) {
       // Once an outage: streams that read notice by themselves, those that wait go on waiting.

@@ -1,14 +1,8 @@
 /**
- * The decisions of a subscription, read from the ledger by position at the pace of the client: nothing is read before
- * the client took what was read before, and nothing is remembered but the next position of each feed.
- *
- * An iterator written by hand, not a generator: `return` of a generator waits for the `await` that it stands at, which
- * may be a wait for a message that never comes. Here `return` ends a pending `next` at once, at any moment.
- *
- * States: open → ended, by `return`, by an error (given as a last event) or by the end of the service.
+ * The decisions of a subscription, read from the ledger by position. Nothing is remembered but the next position of
+ * each feed.
  */
 import type { ApiServices } from '../context';
-import { ApiError } from '../errors';
 import { refused, termChanged } from '../model/cursor';
 import type { EntryCursor } from '../model/cursor';
 import { filterDigest } from '../model/filter';
@@ -17,18 +11,22 @@ import type { DecisionRecord, FeedRecord } from '../model/records';
 import { cursorsOf, feedsInScope, placeAfter, readSpans } from '../read/walk';
 import type { FeedInScope } from '../read/walk';
 import type { Viewer } from '../viewer';
-import type { HeadNews, HeadWait } from './heads';
+import type { HeadNews } from './heads';
+import { PullStream } from './pull-stream';
+import type { StreamFailure } from './pull-stream';
 
-/** `failure`: why the subscription ends; an error thrown by an iterator would end the socket instead. */
-export type StreamEvent =
-  | { readonly position: bigint; readonly cursor: string; readonly decision: DecisionRecord }
-  | { readonly failure: unknown };
+export interface DeliveredDecision {
+  readonly position: bigint;
+  readonly cursor: string;
+  readonly decision: DecisionRecord;
+}
+
+export type StreamEvent = DeliveredDecision | StreamFailure;
 
 /** Entries read at a time: bounds what is held for one subscription. */
 const PAGE_SIZE = 100;
 /** Positions that one statement may pass over without a hit: bounds its time under a filter that fits little. */
 const MAX_STRIDE = 20_000n;
-const RETRY_PAUSE_MS = 500;
 
 interface Place {
   readonly term: number;
@@ -36,23 +34,16 @@ interface Place {
   readonly next: bigint;
 }
 
-type Result = IteratorResult<StreamEvent, undefined>;
-const END: Result = { done: true, value: undefined };
-
-export class DecisionStream implements AsyncGenerator<StreamEvent, undefined, undefined> {
+export class DecisionStream extends PullStream<DeliveredDecision> {
   private readonly digest: string;
   private readonly places = new Map<string, Place>();
-  private buffer: StreamEvent[] = [];
-  private ended = false;
-  private pending: ((result: Result) => void) | null = null;
-  private wait: HeadWait | null = null;
-  private failingSince: number | null = null;
 
   private constructor(
-    private readonly services: ApiServices,
+    services: ApiServices,
     private readonly viewer: Viewer,
     private readonly filter: EntryFilter,
   ) {
+    super(services);
     this.digest = filterDigest(filter);
   }
 
@@ -75,98 +66,15 @@ export class DecisionStream implements AsyncGenerator<StreamEvent, undefined, un
     return stream;
   }
 
-  /** One at a time, as `for await` calls it. */
-  next(): Promise<Result> {
-    if (this.ended) return Promise.resolve(END);
-    return new Promise((resolve) => {
-      this.pending = resolve;
-      void this.pull();
-    });
-  }
-
-  return(): Promise<Result> {
-    this.end();
-    return Promise.resolve(END);
-  }
-
-  throw(): Promise<Result> {
-    return this.return();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-
-  private end(): void {
-    this.ended = true;
-    this.buffer = [];
-    this.wait?.cancel();
-    this.settle(END);
-  }
-
-  private settle(result: Result): void {
-    const { pending } = this;
-    this.pending = null;
-    pending?.(result);
-  }
-
-  /** Never rejects. Ends when the pending `next` is settled. */
-  private async pull(): Promise<void> {
-    while (!this.ended && this.buffer.length === 0) {
-      const moment = this.services.heads.moment;
-      try {
-        const caughtUp = await this.services.streamReads.run(() => (this.ended ? Promise.resolve(true) : this.read()));
-        this.failingSince = null;
-        if (caughtUp && this.buffer.length === 0 && !this.ended) await this.pause(moment);
-      } catch (error) {
-        await this.recover(error);
-      }
-    }
-    const event = this.buffer.shift();
-    if (event === undefined) return;
-    this.settle({ done: false, value: event });
-    if ('failure' in event) this.end();
-  }
-
-  private async pause(moment: number): Promise<void> {
-    this.wait = this.services.heads.wait(moment, (news) => this.wants(news));
-    await this.wait.done;
-    this.wait = null;
-  }
-
-  private wants({ feed, size, term }: HeadNews): boolean {
+  protected wants({ feed, size, term }: HeadNews): boolean {
     if (this.filter.feed !== null && this.filter.feed !== feed) return false;
     const place = this.places.get(feed);
     if (place === undefined) return size > 0n;
     return size > place.next || (term !== null && (term !== place.term || size < place.next));
   }
 
-  /** A database that is away for a moment is no reason to end; what the client did, or a new term, is. */
-  private async recover(error: unknown): Promise<void> {
-    this.failingSince ??= Date.now();
-    if (error instanceof ApiError || Date.now() - this.failingSince >= this.services.limits.streamRetryMs) {
-      this.buffer = [{ failure: error }];
-      return;
-    }
-    let cancel = (): void => undefined;
-    const done = new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, RETRY_PAUSE_MS);
-      cancel = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.wait = { done, cancel };
-    await done;
-    this.wait = null;
-  }
-
   /** Fills the buffer. Answers whether the end of the ledgers was reached. */
-  private async read(): Promise<boolean> {
+  protected async read(): Promise<boolean> {
     const { prisma } = this.services;
     const scope = await feedsInScope(prisma, this.viewer, this.filter);
     const spans = scope.map(({ feed }) => {

@@ -6,6 +6,7 @@
  * A cursor is refused where it does not belong: made by another list, under another filter, in another term. Only
  * canonical text is accepted, so that no two texts are the same cursor.
  */
+import { createHash } from 'node:crypto';
 import { ApiError, badInput } from '../errors';
 
 export interface FeedPlace {
@@ -33,6 +34,7 @@ export interface SourceCursor {
 const MAX_CURSOR_LENGTH = 64 * 1024;
 const ENTRIES = 'e1';
 const SOURCES = 's1';
+const ADMIN = 'a1';
 
 type EntryTuple = readonly [
   kind: typeof ENTRIES,
@@ -51,6 +53,11 @@ export function encodeEntryCursor({ digest, allFeeds, feedId, places }: EntryCur
 
 export function encodeSourceCursor({ feedId, agency, sourceId }: SourceCursor): string {
   return encode([SOURCES, feedId, agency, sourceId]);
+}
+
+/** @param filter of the list, as text */
+export function encodeAdminCursor(position: bigint, filter: string): string {
+  return encode([ADMIN, digestOf(filter), Number(position)]);
 }
 
 /** @param name of the argument, for the message. @throws ApiError BAD_USER_INPUT */
@@ -72,6 +79,13 @@ export function decodeSourceCursor(name: string, text: string, feedId: number): 
   }
   if (feed !== feedId || agency.includes('\0') || sourceId.includes('\0')) throw refused(name);
   return { feedId, agency, sourceId };
+}
+
+/** @throws ApiError BAD_USER_INPUT */
+export function decodeAdminCursor(name: string, text: string, filter: string): bigint {
+  const [kind, digest, position, ...rest] = decode(name, text);
+  if (kind !== ADMIN || digest !== digestOf(filter) || !isCount(position) || rest.length > 0) throw refused(name);
+  return BigInt(position);
 }
 
 export function refused(name: string): ApiError {
@@ -123,6 +137,10 @@ function isId(value: unknown): boolean {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 2 ** 31;
 }
 
-function isCount(value: unknown): boolean {
+function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
+function digestOf(filter: string): string {
+  return createHash('sha256').update(filter).digest('hex').slice(0, 16);
 }

@@ -140,3 +140,13 @@ export interface PayloadRecord {
   readonly bytes: Uint8Array | null;
   readonly purgedAt: bigint | null;
 }
+
+export interface AdminEventRecord {
+  readonly position: bigint;
+  readonly kind: string;
+  readonly feedId: number | null;
+  readonly actor: string;
+  /** JSON text, or a sentence. */
+  readonly detail: string;
+  readonly recordedAt: bigint;
+}

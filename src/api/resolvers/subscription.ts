@@ -1,14 +1,17 @@
-import { Arg, FieldResolver, Resolver, Root, Subscription } from 'type-graphql';
+import { Arg, FieldResolver, ID, Resolver, Root, Subscription } from 'type-graphql';
 import type { ApiContext } from '../context';
 import { badInput } from '../errors';
+import { PolicyStream } from '../live/policy-stream';
+import type { PolicyChanged } from '../live/policy-stream';
+import type { StreamFailure } from '../live/pull-stream';
 import { DecisionStream } from '../live/stream';
-import type { StreamEvent } from '../live/stream';
+import type { DeliveredDecision, StreamEvent } from '../live/stream';
 import { decodeEntryCursor } from '../model/cursor';
 import { readFilter } from '../model/filter';
 import type { EntryFilter, FilterInput } from '../model/filter';
-import type { FeedRecord } from '../model/records';
+import type { FeedRecord, PolicyRecord } from '../model/records';
 import { DecisionEvent, DecisionFilter } from '../types/decision';
-import { Feed } from '../types/feed';
+import { Feed, PolicyVersion } from '../types/feed';
 
 /** Outcomes 3 to 5 of design section 3: what was not applied because of what had come before. */
 const SUPPRESSIONS = ['DUPLICATE_SUPPRESSED', 'KEY_CONFLICT', 'STALE_OUT_OF_ORDER'] as const;
@@ -18,11 +21,28 @@ interface StreamArgs {
   readonly after?: string | null;
 }
 
-type Delivered = Exclude<StreamEvent, { readonly failure: unknown }>;
-
 const AFTER =
   'First everything since this cursor of `Query.decisions` or of an earlier event, whatever its filter, as long as it ' +
   'covers the feeds; then live. Left out: from now on.';
+
+@Resolver(() => PolicyVersion)
+export class PolicySubscriptionResolver {
+  @Subscription(() => PolicyVersion, {
+    description:
+      'Each version of a dedup policy as it comes into force, by whatever: from now on, without a gap or a repeat.',
+    subscribe: ({ args, context }) => {
+      const { services, viewer } = context as ApiContext;
+      return PolicyStream.open(services, viewer, (args as { readonly feed?: string | null }).feed ?? null);
+    },
+  })
+  policyChanges(
+    @Arg('feed', () => ID, { nullable: true, description: 'Name of a feed; left out: all. Unknown: NOT_FOUND.' })
+    _feed: string | null,
+    @Root() event: PolicyChanged | StreamFailure,
+  ): PolicyRecord {
+    return delivered(event).policy;
+  }
+}
 
 @Resolver(() => DecisionEvent)
 export class SubscriptionResolver {
@@ -41,7 +61,7 @@ export class SubscriptionResolver {
     _filter: DecisionFilter | null,
     @Arg('after', () => String, { nullable: true, description: AFTER }) _after: string | null,
     @Root() event: StreamEvent,
-  ): Delivered {
+  ): DeliveredDecision {
     return delivered(event);
   }
 
@@ -60,17 +80,17 @@ export class SubscriptionResolver {
     _filter: DecisionFilter | null,
     @Arg('after', () => String, { nullable: true, description: AFTER }) _after: string | null,
     @Root() event: StreamEvent,
-  ): Delivered {
+  ): DeliveredDecision {
     return delivered(event);
   }
 
   @FieldResolver(() => Feed, { description: 'The feed that the decision belongs to.' })
-  feed(@Root() event: Delivered): FeedRecord {
+  feed(@Root() event: DeliveredDecision): FeedRecord {
     return event.decision.feed;
   }
 }
 
-function delivered(event: StreamEvent): Delivered {
+function delivered<E extends object>(event: E | StreamFailure): E {
   if ('failure' in event) throw event.failure;
   return event;
 }

@@ -51,7 +51,9 @@ export function feedHeads(
 
 /** Heads alone, for subscriptions. */
 export function headSizes(): Sql {
-  return sql`SELECT f.name AS feed, h.term, h.size::text AS size FROM feed_head h JOIN feed f ON f.id = h.feed_id`;
+  return sql`
+    SELECT f.name AS feed, h.term, h.size::text AS size, h.policy_version AS "policyVersion"
+    FROM feed_head h JOIN feed f ON f.id = h.feed_id`;
 }
 
 /** A version of one kind of history of a feed. */
@@ -104,6 +106,14 @@ export function policyHistories(feedIds: readonly number[]): Sql {
   return sql`
     SELECT ${POLICY_COLUMNS} FROM policy_version p
     WHERE p.feed_id = ANY(${[...feedIds]}::integer[]) ORDER BY p.feed_id, p.version DESC`;
+}
+
+/** Versions of each feed that came after one, in order. */
+export function policiesSince(places: readonly VersionAddress[], limit: number): Sql {
+  return sql`
+    SELECT ${POLICY_COLUMNS} FROM ${versions(places)}
+    JOIN policy_version p ON p.feed_id = w.feed_id AND p.version > w.version
+    ORDER BY p.recorded_at, p.feed_id, p.version LIMIT ${limit}`;
 }
 
 /**
