@@ -122,7 +122,7 @@ function expectUnhealthy() {
 }
 
 async function waitFor(find, service, output) {
-  const deadline = Date.now() + 120_000;
+  const deadline = Date.now() + 300_000;
   for (;;) {
     const found = find();
     if (found !== undefined) return found;

@@ -8,9 +8,8 @@
  * version under which something was decided counts, not only the last; those that give equal keys and digests count as
  * one.
  */
-import { valueSource } from './effects-plan';
-import { compileTemplate } from './template';
-import type { FeedContract, FormerClaim, FormerReading, Message, ValueSource } from './types';
+import { outsideReadings } from './plan-effects';
+import type { FeedContract, FormerClaim, FormerReading, Message } from './types';
 
 /** A delivery as one former contract reads it. */
 export interface FormerDelivery {
@@ -27,9 +26,11 @@ export function formerContracts(current: FeedContract, history: readonly FeedCon
   const distinct = new Map<string, FeedContract>();
   for (const contract of history) {
     if (contract.identity.version >= current.identity.version) continue;
-    const reduced = readsOutside(contract)
-      ? contract
-      : { ...contract, incident: null, effects: 'off' as const, forward: null };
+    // Incident and effects count only where they bring something into the digest.
+    const reduced =
+      outsideReadings(contract) === ''
+        ? { ...contract, incident: null, effects: 'off' as const, forward: null }
+        : contract;
     const { items, identity, digest, incident, effects, forward } = reduced;
     const name = JSON.stringify([items, identity, digest, incident, effects, forward]);
     const topics = [...(distinct.get(name)?.topics ?? []), ...contract.topics];
@@ -90,16 +91,4 @@ function readingOf(messages: readonly Message[], proves: boolean): FormerReading
 function ignores({ digest }: FeedContract, pointer: string): boolean {
   if (digest === 'off') return false;
   return digest.ignore.some((ignored) => `${pointer}/`.startsWith(`${ignored}/`) || ignored.startsWith(`${pointer}/`));
-}
-
-/** Do incident, effects or forwarding read anything beside the message? Only then does the digest depend on them. */
-function readsOutside({ incident, effects, forward }: FeedContract): boolean {
-  const rules = effects === 'off' ? [] : effects;
-  const sources: ValueSource[] = [...(incident === null ? [] : [incident]), ...rules.map(valueSource)];
-  const forwardTopics = effects === 'off' || forward === null ? [] : [forward.topic];
-  const templates = [...rules.map(({ field }) => field), ...forwardTopics].map(compileTemplate);
-  return (
-    sources.some((source) => source.some((origin) => !('const' in origin) && !('pointer' in origin))) ||
-    templates.some((template) => template.some(({ kind }) => kind === 'topic' || kind === 'topicLevel'))
-  );
 }

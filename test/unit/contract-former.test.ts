@@ -118,10 +118,15 @@ describe('the digest of before', () => {
     expect(formerOf(after, [before, reading], PAYLOAD, properties)).toEqual([proofs(plain, outer)]);
   });
 
-  test('does not depend on effects that read the message alone', () => {
+  test('does not depend on effects that read the message alone, or what identity reads', () => {
     const effects: FeedContract['effects'] = [
       { do: 'set', when: [], field: '{agency}/{/src}', to: [{ pointer: '/seq' }, { const: 'none' }] },
     ];
+    const onTopic: FeedContract = { ...before, identity: { ...before.identity, source: [{ topicLevel: 2 }] } };
+    const reading: FeedContract = { ...onTopic, incident: [{ topicLevel: 2 }] };
+    const claim = claimOf(reading, PAYLOAD);
+    expect(claim).toEqual(claimOf(onTopic, PAYLOAD));
+    expect(formerOf(after, [onTopic, reading], PAYLOAD)).toEqual([proofs(claim)]);
     expect(formerOf(after, [before, { ...before, effects }], PAYLOAD)).toEqual([proofs(claimOf(before, PAYLOAD))]);
   });
 });
