@@ -9,6 +9,7 @@ import { ContractResolver } from './resolvers/contract';
 import { DecisionResolver } from './resolvers/decision';
 import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
+import { PreviewDifferenceResolver, PreviewResolver } from './resolvers/preview';
 import { PolicyResolver, PolicyVersionResolver } from './resolvers/policy';
 import { SourceResolver } from './resolvers/source';
 import { PolicySubscriptionResolver, SubscriptionResolver } from './resolvers/subscription';
@@ -34,6 +35,8 @@ export function buildApiSchema(): GraphQLSchema {
       IncidentSourceResolver,
       PolicyResolver,
       PolicyVersionResolver,
+      PreviewDifferenceResolver,
+      PreviewResolver,
       SourceResolver,
       PolicySubscriptionResolver,
       SubscriptionResolver,

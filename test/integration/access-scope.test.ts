@@ -265,7 +265,7 @@ describe('a reader of one agency', () => {
       expect([type, rest]).toEqual([type, []]);
     }
     expect(fieldsOf('Query').sort()).toEqual(
-      ['adminLog', 'decision', 'decisions', 'feed', 'feeds', 'incident', 'source', 'sources'].sort(),
+      ['adminLog', 'decision', 'decisions', 'feed', 'feeds', 'incident', 'policyPreview', 'source', 'sources'].sort(),
     );
     expect(fieldsOf('Subscription').sort()).toEqual(['decisions', 'policyChanges', 'suppressions']);
   });

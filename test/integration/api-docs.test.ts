@@ -181,6 +181,21 @@ describe('docs/api.md', () => {
     ]);
   });
 
+  it('previews a change as it says', async () => {
+    const [example] = examples().filter(({ query }) => query.startsWith('query Preview'));
+    // Sequence 40 came after 41: stale, and applied late under the other ordering.
+    expect((await app.data(example?.query ?? '', example?.variables)).policyPreview).toMatchObject({
+      ...{ problems: [], replays: '1', previewed: { caughtByWindow: '1' }, ledgerSamples: [], differenceCount: 1 },
+      differences: [
+        {
+          decision: { position: '5', sequence: '40' },
+          inForce: { outcome: 'STALE_OUT_OF_ORDER', reason: 'below_high_water_mark' },
+          previewed: { outcome: 'APPLIED', late: true },
+        },
+      ],
+    });
+  });
+
   it('has every error code, and no other', () => {
     const table = PAGE.slice(PAGE.indexOf('| code |'), PAGE.indexOf('## Health'));
     const documented = [...table.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);

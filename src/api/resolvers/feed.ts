@@ -76,13 +76,13 @@ function balanceOf(record: BalanceRecord | null): Balance | null {
   return { received, entries, appliedKeys, applied, released, balanced };
 }
 
-async function contractInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<ContractRecord> {
+export async function contractInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<ContractRecord> {
   const record = await loaders.contracts.load({ feedId: feed.id, version: feed.contractVersion });
   if (record === null) throw new Error(`feed ${feed.name} has no contract ${feed.contractVersion}`);
   return record;
 }
 
-async function policyInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<PolicyRecord> {
+export async function policyInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<PolicyRecord> {
   const record = await loaders.policies.load({ feedId: feed.id, version: feed.policyVersion });
   if (record === null) throw new Error(`feed ${feed.name} has no policy ${feed.policyVersion}`);
   return record;
