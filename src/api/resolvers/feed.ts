@@ -24,6 +24,16 @@ export class FeedResolver {
     return contractInForce(feed, context);
   }
 
+  @FieldResolver(() => String, {
+    nullable: true,
+    description:
+      'What is wrong with its contract file, with line and column, while the contract of before stays in force. Null: ' +
+      'nothing, or this service does not watch its files.',
+  })
+  contractError(@Root() feed: FeedRecord, @Ctx() { services }: ApiContext): string | null {
+    return services.contractErrorOf(feed.name);
+  }
+
   @FieldResolver(() => PolicyVersion, { description: 'The dedup policy in force.' })
   async policy(@Root() feed: FeedRecord, @Ctx() context: ApiContext): Promise<PolicyRecord> {
     return policyInForce(feed, context);
