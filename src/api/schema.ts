@@ -14,6 +14,7 @@ import { PolicyResolver, PolicyVersionResolver } from './resolvers/policy';
 import { SourceResolver } from './resolvers/source';
 import { PolicySubscriptionResolver, SubscriptionResolver } from './resolvers/subscription';
 import { registerContractEnums } from './types/contract';
+import { WindowResolver } from './resolvers/window';
 import { registerEnums } from './types/enums';
 
 /** The library wants one; subscriptions read the ledger instead (design section 8), so nothing is ever sent over it. */
@@ -40,6 +41,7 @@ export function buildApiSchema(): GraphQLSchema {
       SourceResolver,
       PolicySubscriptionResolver,
       SubscriptionResolver,
+      WindowResolver,
     ],
     pubSub: NO_PUB_SUB,
     // Arguments are checked by the model: its messages and codes are the ones that are documented.

@@ -128,7 +128,12 @@ describe('docs/api.md', () => {
 
   it('8 to 10: the window, the policy, a source', () => {
     expect(answerTo(8)).toMatchObject({
-      feed: { window: { replayHorizonSeconds: 420, entriesInSeconds: '6' } },
+      feed: {
+        window: {
+          ...{ replayHorizonSeconds: 420, entriesInSeconds: '6' },
+          advice: { windowSeconds: 421, maxEntries: 8, replays: '1', warning: null },
+        },
+      },
       decisions: { nodes: [] },
     });
     expect(answerTo(9).feed).toMatchObject({

@@ -4,6 +4,7 @@ import { redecide } from '../../src/dedup/redecide';
 import { updatePolicy } from '../../src/ledger/policy';
 import type { DedupPolicy, EpochOrder } from '../../src/contract/types';
 import type { StoredEntry } from '../support/ledger';
+import { query } from '../support/ledger';
 import type { TestPipeline } from '../support/pipeline';
 import { b, caseContract, startPipeline } from '../support/pipeline';
 import { asking, makeTokens, openTokenFile } from './access-fixture';
@@ -159,8 +160,8 @@ describe('policyPreview', () => {
     const answer = await preview(app, { maxEntries: 5 });
     expect(answer).toMatchObject({
       replays: '3',
-      inForce: { caughtByWindow: String(tiers('WINDOW')), caughtByLedger: String(tiers('LEDGER')), expectedKeys: 1 },
-      previewed: { caughtByWindow: '3', caughtByLedger: '0', expectedBytes: '154' },
+      inForce: { caughtByWindow: String(tiers('WINDOW')), caughtByLedger: String(tiers('LEDGER')), expectedKeys: 4 },
+      previewed: { caughtByWindow: '3', caughtByLedger: '0', expectedBytes: '770' },
       windowSamples: [{ position: '6' }, { position: '5' }, { position: '1' }],
       ledgerSamples: [],
     });
@@ -169,9 +170,13 @@ describe('policyPreview', () => {
     // From now on there is nothing yet.
     const later = await preview(app, {}, '2999-01-01T00:00:00Z');
     expect(later).toMatchObject({ replays: '0', decidedAgainFrom: '8', differenceCount: 0 });
-    // At the rate of a day the keys of a window are few, and never more than it has room for.
+    // Five keys in a thousand seconds: three in six hundred, and never more than the window has room for.
+    await query(path.url, "UPDATE feed SET created_at = now() - interval '1000 seconds'");
     const { data } = await app.post(PREVIEW, { feed: FEED, policy: { windowSeconds: 31_536_000 } });
-    expect(data?.policyPreview.previewed).toMatchObject({ expectedKeys: 4, expectedBytes: '616' });
+    expect(data?.policyPreview).toMatchObject({
+      inForce: { expectedKeys: 3, expectedBytes: '462' },
+      previewed: { expectedKeys: 4, expectedBytes: '616' },
+    });
   });
 
   it('says what would be refused, and is for those who may change the policy', async () => {

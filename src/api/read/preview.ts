@@ -59,6 +59,15 @@ export async function previewTiers(prisma: PrismaClient, since: Since, inForce: 
   };
 }
 
+export function nowMicros(): bigint {
+  return BigInt(Date.now()) * 1000n;
+}
+
+/** Microseconds that rates since a time are taken over: before its first contract a feed had none. */
+export function spanSince({ createdAt }: FeedRecord, since: bigint): bigint {
+  return nowMicros() - (since > createdAt ? since : createdAt);
+}
+
 /** Keys that a window holds at the average rate since a time, rounded up. */
 export async function expectedKeys(
   prisma: PrismaClient,

@@ -3,6 +3,7 @@ import type { ApiContext } from '../context';
 import type { BalanceRecord, ContractRecord, FeedRecord, PolicyRecord } from '../model/records';
 import { Balance, Feed, FeedContract, LedgerHead, PolicyVersion, WindowFacts } from '../types/feed';
 import { findFeed } from './decision';
+import type { FeedWindow } from './window';
 
 @Resolver(() => Feed)
 export class FeedResolver {
@@ -45,7 +46,7 @@ export class FeedResolver {
   }
 
   @FieldResolver(() => WindowFacts, { description: 'How the window is sized, and whether that is enough.' })
-  async window(@Root() feed: FeedRecord, @Ctx() context: ApiContext): Promise<WindowFacts> {
+  async window(@Root() feed: FeedRecord, @Ctx() context: ApiContext): Promise<FeedWindow> {
     const { loaders, services } = context;
     const [policy, contract, start] = await Promise.all([
       policyInForce(feed, context),
@@ -56,6 +57,7 @@ export class FeedResolver {
     // Entries may have come since the head was read; what was read first is the smaller number.
     const recent = start === null || start > feed.size ? 0n : feed.size - start;
     return {
+      feed: feed.name,
       windowSeconds: policy.windowSeconds,
       maxEntries: policy.maxEntries,
       replayHorizonSeconds:

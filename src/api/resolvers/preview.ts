@@ -6,7 +6,7 @@ import { badInput } from '../errors';
 import { readFilter } from '../model/filter';
 import type { ContractRecord, DecisionRecord, FeedRecord } from '../model/records';
 import { changesDecisions, expectedKeys, previewDecisions, previewTiers, redecidedFrom } from '../read/preview';
-import { BYTES_PER_KEY, MAX_SAMPLES } from '../read/preview';
+import { BYTES_PER_KEY, MAX_SAMPLES, nowMicros, spanSince } from '../read/preview';
 import type { Difference, TierCounts } from '../read/preview';
 import { feedsInScope } from '../read/walk';
 import { DateTimeScalar } from '../scalars';
@@ -48,8 +48,7 @@ export class PreviewResolver {
     const { services, viewer } = context;
     const { prisma } = services;
     requirePermission(viewer, 'changePolicy');
-    const now = BigInt(Date.now()) * 1000n;
-    const since = asked ?? now - DAY_MICROS;
+    const since = asked ?? nowMicros() - DAY_MICROS;
     const [scope] = await feedsInScope(prisma, viewer, readFilter({ feed: name, from: since }));
     if (scope === undefined) throw new Error(`feed ${name} was found and is not there`);
     const { feed, from } = scope;
@@ -64,7 +63,7 @@ export class PreviewResolver {
 
     const span = { feedId: feed.id, from };
     const tiers = await previewTiers(prisma, span, inForce, previewed);
-    const keysOf = await expectedKeys(prisma, span, now - since);
+    const keysOf = await expectedKeys(prisma, span, spanSince(feed, since));
     const decidedAgainFrom = redecidedFrom(feed, from);
     const found = changesDecisions(inForce, previewed)
       ? await previewDecisions(prisma, { ...span, from: decidedAgainFrom }, contract, inForce, previewed)

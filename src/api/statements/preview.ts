@@ -80,3 +80,33 @@ export function headsBefore({ feedId, from }: Since): Sql {
         AND e.key_version = s.key_version AND e.outcome IN ('APPLIED', 'RELEASED')
       GROUP BY 1) h`;
 }
+
+/** How late replays came, in seconds; nulls where there are none. */
+export function replayLags(since: Since): Sql {
+  const lag = sql`extract(epoch FROM r.recorded_at - o.recorded_at)::float8`;
+  return sql`
+    SELECT count(*)::text AS replays, percentile_disc(0.5) WITHIN GROUP (ORDER BY ${lag}) AS p50,
+           percentile_disc(0.99) WITHIN GROUP (ORDER BY ${lag}) AS p99, max(${lag}) AS max
+    ${replays(since)}`;
+}
+
+/** Replays that came in time, and found their original pushed out by the entries since. */
+export function pushedOut(since: Since, { windowSeconds, maxEntries }: WindowSize): Sql {
+  return sql`
+    SELECT count(*)::text AS count ${replays(since)}
+      AND r.recorded_at - o.recorded_at <= make_interval(secs => ${windowSeconds})
+      AND r.position - o.position > ${maxEntries}`;
+}
+
+/** Entries since a position, and the most of them within any so many seconds: batches share their time. */
+export function peakEntries({ feedId, from }: Since, seconds: number): Sql {
+  return sql`
+    SELECT coalesce(sum(s.entries), 0)::text AS entries, coalesce(max(s.within), 0)::text AS peak
+    FROM (
+      SELECT b.entries, sum(b.entries) OVER (
+        ORDER BY b.recorded_at RANGE BETWEEN make_interval(secs => ${seconds}) PRECEDING AND CURRENT ROW) AS within
+      FROM batch b
+      WHERE b.feed_id = ${feedId} AND b.first_position >= ${from}
+        AND b.recorded_at >= (SELECT e.recorded_at FROM ledger_entry e WHERE e.feed_id = ${feedId} AND e.position = ${from})
+    ) s`;
+}
