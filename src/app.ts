@@ -4,6 +4,7 @@
 import { startApi } from './api/server';
 import type { Config } from './config';
 import { Cleanup } from './ops/cleanup';
+import { ContractStatus } from './ops/contract-status';
 import { Health } from './ops/health';
 import { startOpsServer } from './ops/http';
 import type { Logger } from './ops/port';
@@ -12,6 +13,7 @@ import { mayReadMetrics, openTokens } from './startup/access';
 import { openBroker } from './startup/broker';
 import { startConsumers } from './startup/consumers';
 import { activateContracts, readContractFiles } from './startup/contracts';
+import { openFollower, startFollowing } from './startup/following';
 import { openLive } from './startup/live';
 import { openMetrics } from './startup/metrics';
 import { startRelays } from './startup/relays';
@@ -55,10 +57,11 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
   const tokens = openTokens(config, log, cleanup);
   const contracts = await readContractFiles(config.contractsDir);
   const storage = await openStorage(config, cleanup);
-  const health = new Health(storage.main);
+  const files = new ContractStatus();
+  const health = new Health(storage.main, () => files.details());
   const feeds = await activateContracts(storage.main, contracts, config, log);
   const wakeUps = openLive(config, cleanup);
-  const metrics = openMetrics(storage.facts, feeds);
+  const metrics = openMetrics(storage.facts, feeds, files);
   const operations = {
     readiness: () => health.readiness(),
     metrics: () => metrics.text(),
@@ -73,6 +76,7 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
         wakeUps,
         tokens,
         operations,
+        contractErrorOf: (feed) => files.errorOf(feed),
         development: config.development,
         log,
       })
@@ -95,10 +99,13 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
   }
 
   const mqttUrls = await openBroker(config, cleanup);
-  const parts = { config, log, database: storage.main, feeds, wakeUps, mqttUrls, cleanup };
+  const follower = openFollower(config, log, storage.main, feeds);
+  const parts = { config, log, database: storage.main, feeds, follower, wakeUps, mqttUrls, cleanup };
   if (runs('relay')) startRelays(parts);
   if (runs('consumer'))
     startConsumers({ ...parts, window: await openWindow(config, log, cleanup), health, metrics, onStep });
+
+  startFollowing({ config, log, database: storage.main, follower, files, cleanup });
 
   return { apiUrl: api?.url ?? null, mqttUrls, close: () => cleanup.run() };
 }

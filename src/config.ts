@@ -33,6 +33,8 @@ export interface Config {
   /** null: whoever reaches the loopback address may do everything. */
   readonly apiTokensFile: string | null;
   readonly contractsDir: string;
+  /** Whether files are read as they change, too. */
+  readonly contractsMode: 'start' | 'watch';
   readonly dataDir: string;
   readonly logLevel: string;
   readonly leaseTtlMs: number;
@@ -82,12 +84,9 @@ export const VARIABLES: readonly Variable[] = [
     'port of the API, and in every role of `/healthz`, `/readyz` and `/metrics`; 0 for a free one',
     '4000',
   ),
-  variable(
-    'API_TOKENS_FILE',
-    'hashed tokens with roles, made by `replay-ledger token create`; read again when it changes',
-    '–',
-  ),
+  variable('API_TOKENS_FILE', 'hashed tokens with roles, from `replay-ledger token create`; read as it changes', '–'),
   variable('CONTRACTS_DIR', 'feed contracts, `*.yaml`', '`./contracts`'),
+  variable('CONTRACTS_MODE', '`start`, or `watch`: safe changes of files apply themselves', 'embedded: `watch`'),
   variable('DATA_DIR', 'embedded data', '`./data`'),
   variable('LEASE_TTL_SECONDS', 'how long a dead instance keeps its feeds, 2 to 300', '10'),
   variable('MAX_PAYLOAD_BYTES', 'a larger payload is held as malformed, with digest and size alone', '1048576'),
@@ -128,8 +127,9 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 export function readConfig(env: Environment, readFile: (path: string) => string): Config {
   const read = new Reader(env, readFile);
   const mqttUrls = read.urls('MQTT_URL', ['mqtt:', 'mqtts:', 'ws:', 'wss:']);
+  const databaseUrl = read.url('DATABASE_URL', ['postgres:', 'postgresql:']);
   const config: Config = {
-    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    databaseUrl,
     migrateDatabaseUrl: read.url('MIGRATE_DATABASE_URL', ['postgres:', 'postgresql:']),
     databasePoolSize: read.integer('DATABASE_POOL_SIZE', 10, 2, 200),
     redisUrl: read.url('REDIS_URL', ['redis:', 'rediss:']),
@@ -155,6 +155,7 @@ export function readConfig(env: Environment, readFile: (path: string) => string)
     port: read.integer('PORT', 4000, 0, 65_535),
     apiTokensFile: read.text('API_TOKENS_FILE'),
     contractsDir: read.text('CONTRACTS_DIR') ?? './contracts',
+    contractsMode: read.oneOf('CONTRACTS_MODE', databaseUrl === null ? 'watch' : 'start', ['start', 'watch']),
     dataDir: read.text('DATA_DIR') ?? './data',
     logLevel: read.oneOf('LOG_LEVEL', 'info', LEVELS),
     leaseTtlMs: read.integer('LEASE_TTL_SECONDS', 10, 2, 300) * 1000,
@@ -275,9 +276,10 @@ class Reader {
     return fallback;
   }
 
-  oneOf(name: string, fallback: string, values: readonly string[]): string {
+  oneOf<const T extends string>(name: string, fallback: NoInfer<T>, values: readonly T[]): T {
     const value = this.text(name) ?? fallback;
-    if (values.includes(value)) return value;
+    const known = values.find((candidate) => candidate === value);
+    if (known !== undefined) return known;
     this.problems.push(`${name}: must be one of ${values.join(', ')}, is ${JSON.stringify(value)}`);
     return fallback;
   }

@@ -16,6 +16,8 @@ export interface ApiServices {
   readonly limits: ApiLimits;
   readonly log: ApiLog;
   readonly contracts: ContractTexts;
+  /** What is wrong with the contract file of a feed; null: nothing that this process knows of. */
+  readonly contractErrorOf: (feed: string) => string | null;
   readonly heads: HeadWatcher;
   readonly streamReads: Gate;
 }

@@ -9,10 +9,12 @@ import { ContractResolver } from './resolvers/contract';
 import { DecisionResolver } from './resolvers/decision';
 import { FeedResolver } from './resolvers/feed';
 import { IncidentResolver, IncidentSourceResolver } from './resolvers/incident';
+import { PreviewDifferenceResolver, PreviewResolver } from './resolvers/preview';
 import { PolicyResolver, PolicyVersionResolver } from './resolvers/policy';
 import { SourceResolver } from './resolvers/source';
 import { PolicySubscriptionResolver, SubscriptionResolver } from './resolvers/subscription';
 import { registerContractEnums } from './types/contract';
+import { WindowResolver } from './resolvers/window';
 import { registerEnums } from './types/enums';
 
 /** The library wants one; subscriptions read the ledger instead (design section 8), so nothing is ever sent over it. */
@@ -34,9 +36,12 @@ export function buildApiSchema(): GraphQLSchema {
       IncidentSourceResolver,
       PolicyResolver,
       PolicyVersionResolver,
+      PreviewDifferenceResolver,
+      PreviewResolver,
       SourceResolver,
       PolicySubscriptionResolver,
       SubscriptionResolver,
+      WindowResolver,
     ],
     pubSub: NO_PUB_SUB,
     // Arguments are checked by the model: its messages and codes are the ones that are documented.

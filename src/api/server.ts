@@ -33,6 +33,8 @@ export interface ApiOptions {
   /** null: whoever reaches the address may read everything, so it must be a loopback one. */
   readonly tokens: Tokens | null;
   readonly operations: Operations;
+  /** What is wrong with the contract file of a feed. Absent: files are not watched here. */
+  readonly contractErrorOf?: (feed: string) => string | null;
   /** Introspection, suggestions and GraphiQL are on in development alone. */
   readonly development: boolean;
   readonly log: ApiLog;
@@ -73,6 +75,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     limits,
     log,
     contracts: new ContractTexts(),
+    contractErrorOf: options.contractErrorOf ?? (() => null),
     heads: new HeadWatcher(prisma, options.wakeUps, limits.pollMs, log),
     streamReads: new Gate(limits.maxStreamReads),
   };

@@ -19,7 +19,11 @@ const PROBE_TIMEOUT_MS = 2_000;
 export class Health {
   private readonly feeds = new Map<string, string>();
 
-  constructor(private readonly database: Probe) {}
+  /** @param contracts what is wrong with contract files; null: nothing */
+  constructor(
+    private readonly database: Probe,
+    private readonly contracts: () => object | null = () => null,
+  ) {}
 
   subscriberEvent(feed: string, event: SubscriberEvent): void {
     if (event.type === 'connected') this.feeds.set(feed, 'connected');
@@ -37,7 +41,10 @@ export class Health {
   async readiness(): Promise<Readiness> {
     const database = await this.databaseAnswers();
     const feeds = Object.fromEntries(this.feeds);
-    return { ready: database, details: { database: database ? 'ok' : 'unavailable', feeds } };
+    // A broken file does not keep the contract of before from deciding.
+    const contracts = this.contracts();
+    const details = { database: database ? 'ok' : 'unavailable', feeds, ...(contracts === null ? {} : { contracts }) };
+    return { ready: database, details };
   }
 
   private async databaseAnswers(): Promise<boolean> {

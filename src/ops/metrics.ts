@@ -150,6 +150,11 @@ export class Metrics {
     '1 while the window fails the operation: every decision stays the same, but costs more. Alarm on it.',
     ['operation'],
   );
+  readonly contractErrors = this.gauge(
+    'contract_errors',
+    'Errors in the contract file of the feed, whose contract of before stays in force. Empty label: of no known feed.',
+    FEED,
+  );
   readonly subscriptions = this.gauge('subscriptions', 'GraphQL subscriptions that are open in this process.', []);
   private readonly entries = this.gauge('ledger_entries', 'Entries in the ledger of the feed.', FEED);
   private readonly held = this.gauge(
@@ -207,7 +212,8 @@ export class Metrics {
     }
   }
 
-  private begin(feed: string): void {
+  /** The series of a feed begin at 0. */
+  begin(feed: string): void {
     for (const [outcome, tier] of DECISIONS) this.decisions.inc({ feed, outcome, tier }, 0);
     for (const qos of ['0', '1']) this.deliveriesReceived.inc({ feed, qos }, 0);
     for (const result of ['hit', 'miss', 'unavailable']) this.windowLookups.inc({ feed, result }, 0);
@@ -222,6 +228,7 @@ export class Metrics {
       this.deliveriesWaiting,
       this.leaseOwner,
       this.connected,
+      this.contractErrors,
     ];
     for (const gauge of gauges) gauge.set({ feed }, 0);
   }

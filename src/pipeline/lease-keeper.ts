@@ -15,8 +15,8 @@ export interface LeaseKeeperOptions {
   /** Instances that share the same names count each other: `consumer`, `relay`. */
   readonly group: string;
   readonly instanceId: string;
-  /** What is shared out, e.g. `feed/county-fire-cad/default`. */
-  readonly names: readonly string[];
+  /** What is shared out, e.g. `feed/county-fire-cad/default`; asked at each turn, for feeds come while we run. */
+  readonly names: () => readonly string[];
   readonly leases: Leases;
   /** Leases last this long from their last renewal; they are renewed three times as often. */
   readonly ttlMs: number;
@@ -73,7 +73,8 @@ export class LeaseKeeper {
   }
 
   private async turn(): Promise<void> {
-    const { leases, names, group } = this.options;
+    const { leases, group } = this.options;
+    const names = this.options.names();
     await leases.acquire(this.instanceLease);
     await this.renew();
     const held = await leases.held();

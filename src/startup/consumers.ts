@@ -2,6 +2,7 @@
  * Consumers: one runner a feed and broker, while its lease is ours (design section 9).
  */
 import { createLeases } from '../ledger/leases';
+import { digestInForce } from '../ledger/in-force';
 import type { Leases } from '../ledger/port';
 import { noteSession } from '../ledger/sessions';
 import { createLedgerStore } from '../ledger/store';
@@ -18,6 +19,7 @@ import type { Step } from '../pipeline/process-batch';
 import type { Window } from '../window/window';
 import { contractSource } from './contracts';
 import { BROKER, instanceName } from './parts';
+import { Runners } from './runners';
 import type { Parts } from './parts';
 
 export interface ConsumerParts extends Parts {
@@ -35,41 +37,48 @@ const BATCH_MAX_BYTES = 1_048_576;
 const DRAIN_MS = 20_000;
 
 export function startConsumers(parts: ConsumerParts): void {
-  const { config, log, database, feeds, health, metrics, cleanup } = parts;
+  const { config, log, database, feeds, follower, health, metrics, cleanup } = parts;
   const instanceId = instanceName(database.kind);
   const leases = createLeases(database.prisma, instanceId, config.leaseTtlMs);
-  const byLease = new Map(feeds.map((feed) => [`feed/${feed.name}/${BROKER}`, feed]));
-  const runners = new Map<string, FeedRunner>();
+  const byLease = new Map(feeds.map((feed) => [leaseOf(feed), feed]));
   const observer = new Observer(metrics);
   const ports = runnerPorts(parts, observer);
+  const runners = new Runners((name, feed) => {
+    const observed = { ...ports, createSubscriber: observedSubscriber(observer, feed) };
+    return new FeedRunner(
+      observed,
+      feed,
+      connectionOf(parts, feed, () => mayConnect(leases, name)),
+      options(parts),
+    );
+  }, ports.contracts);
   metrics.beforeScrape(() => {
-    for (const [name, runner] of runners) {
-      const feed = byLease.get(name);
-      if (feed !== undefined) metrics.deliveriesWaiting.set({ feed: feed.name }, runner.waiting);
-    }
+    for (const { feed, waiting } of runners.list()) metrics.deliveriesWaiting.set({ feed }, waiting);
+  });
+  follower.listen({
+    added: (feed) => {
+      metrics.begin(feed.name);
+      byLease.set(leaseOf(feed), feed);
+    },
+    changed: (feed, digest) => runners.follow(leaseOf(feed), digest),
   });
 
   const keeper = new LeaseKeeper({
     group: 'consumer',
     instanceId,
-    names: [...byLease.keys()],
+    names: () => [...byLease.keys()],
     leases,
     ttlMs: config.leaseTtlMs,
     log,
     onAcquired: async (name) => {
       const feed = byLease.get(name);
       if (feed === undefined) return;
-      const observed = { ...ports, createSubscriber: observedSubscriber(observer, feed) };
-      const connection = connectionOf(parts, feed, () => mayConnect(leases, name));
-      const runner = new FeedRunner(observed, feed, connection, options(parts));
-      runners.set(name, runner);
+      const digest = await digestInForce(database.prisma, feed.feedId);
+      await runners.start(name, feed, digest);
       observer.leaseTaken(feed.name);
-      runner.start();
-      return Promise.resolve();
     },
     onLost: async (name) => {
-      await runners.get(name)?.stop();
-      runners.delete(name);
+      await runners.stop(name);
       const feed = byLease.get(name);
       if (feed === undefined) return;
       health.feedReleased(feed.name);
@@ -78,6 +87,10 @@ export function startConsumers(parts: ConsumerParts): void {
   });
   cleanup.add('consumers', () => keeper.stop());
   keeper.start();
+}
+
+function leaseOf(feed: FeedRuntime): string {
+  return `feed/${feed.name}/${BROKER}`;
 }
 
 function runnerPorts(parts: ConsumerParts, observer: Observer): Omit<RunnerPorts, 'createSubscriber'> {

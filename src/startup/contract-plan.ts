@@ -40,7 +40,8 @@ export async function planContracts(
   const unplanned = orphans.map(({ feed, file }) => withVerdict(planWithoutFile(feed, file), null));
   return {
     feeds: [...planned, ...unplanned].sort((a, b) => (a.feed < b.feed ? -1 : 1)),
-    errors: checkContracts([...files, ...orphans.map(reload)]),
+    // An error stands at the later contract, which is that of the file.
+    errors: checkContracts([...orphans.map(reload), ...files]),
   };
 }
 

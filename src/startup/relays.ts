@@ -12,16 +12,21 @@ import { instanceName } from './parts';
 import type { Parts } from './parts';
 
 export function startRelays(parts: Parts): void {
-  const { config, log, database, feeds, cleanup } = parts;
+  const { config, log, database, feeds, follower, cleanup } = parts;
   const instanceId = instanceName(database.kind);
   const outbox = createOutbox(database.prisma);
   const byLease = new Map(feeds.map((feed) => [`relay/${feed.name}`, feed]));
   const running = new Map<string, () => Promise<void>>();
 
+  // The keeper asks for the names at each of its turns.
+  follower.listen({
+    added: (feed) => byLease.set(`relay/${feed.name}`, feed),
+    changed: () => Promise.resolve(),
+  });
   const keeper = new LeaseKeeper({
     group: 'relay',
     instanceId,
-    names: [...byLease.keys()],
+    names: () => [...byLease.keys()],
     leases: createLeases(database.prisma, instanceId, config.leaseTtlMs),
     ttlMs: config.leaseTtlMs,
     log,

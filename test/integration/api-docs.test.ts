@@ -128,7 +128,12 @@ describe('docs/api.md', () => {
 
   it('8 to 10: the window, the policy, a source', () => {
     expect(answerTo(8)).toMatchObject({
-      feed: { window: { replayHorizonSeconds: 420, entriesInSeconds: '6' } },
+      feed: {
+        window: {
+          ...{ replayHorizonSeconds: 420, entriesInSeconds: '6' },
+          advice: { windowSeconds: 421, maxEntries: 8, replays: '1', warning: null },
+        },
+      },
       decisions: { nodes: [] },
     });
     expect(answerTo(9).feed).toMatchObject({
@@ -179,6 +184,21 @@ describe('docs/api.md', () => {
     expect((await app.data(log?.query ?? '', log?.variables)).adminLog.nodes).toMatchObject([
       { kind: 'POLICY_CHANGED', actor: 'local', detail: { version: 2, policy: { windowSeconds: 1800 } } },
     ]);
+  });
+
+  it('previews a change as it says', async () => {
+    const [example] = examples().filter(({ query }) => query.startsWith('query Preview'));
+    // Sequence 40 came after 41: stale, and applied late under the other ordering.
+    expect((await app.data(example?.query ?? '', example?.variables)).policyPreview).toMatchObject({
+      ...{ problems: [], replays: '1', previewed: { caughtByWindow: '1' }, ledgerSamples: [], differenceCount: 1 },
+      differences: [
+        {
+          decision: { position: '5', sequence: '40' },
+          inForce: { outcome: 'STALE_OUT_OF_ORDER', reason: 'below_high_water_mark' },
+          previewed: { outcome: 'APPLIED', late: true },
+        },
+      ],
+    });
   });
 
   it('has every error code, and no other', () => {

@@ -15,6 +15,15 @@ import {
   sourcePage,
 } from '../../src/api/statements/facts';
 import { balances, feedHeads, policies, windowStarts } from '../../src/api/statements/feeds';
+import {
+  claimsSince,
+  decidedByPolicy,
+  peakEntries,
+  pushedOut,
+  replayCounts,
+  replayLags,
+  replaySamples,
+} from '../../src/api/statements/preview';
 import { LOCAL_VIEWER } from '../../src/api/viewer';
 import { query } from '../support/ledger';
 import { caseContract, startPipeline } from '../support/pipeline';
@@ -188,6 +197,28 @@ describe('plans at 100 000 entries in each of two feeds', () => {
       ],
       ['policies', policies([{ feedId, version: 1 }]), 0],
       ['window', windowStarts(feedIds), 2],
+    ];
+    for (const [name, statement, mostRows] of statements) {
+      const plan = await planOf(statement);
+      expect([name, plan.sequential]).toEqual([name, []]);
+      expect([name, plan.read <= mostRows, plan.read]).toEqual([name, true, plan.read]);
+    }
+  });
+
+  it('previews a policy from what came since, whatever came before', async () => {
+    const [feedId = 0] = feedIds;
+    const since = { feedId, from: 95_000n };
+    const [small, large] = [100, 1000].map((maxEntries) => ({ windowSeconds: 600, maxEntries }));
+    if (small === undefined || large === undefined) throw new Error('two windows are needed');
+    // Of 5000 entries in ten batches, 500 are replays, each with an original.
+    const statements: [string, Prisma.Sql, number][] = [
+      ['counts', replayCounts(since, small, large), 1000],
+      ['samples', replaySamples(since, small, true, 10), 20],
+      ['lags', replayLags(since), 1000],
+      ['pushed out', pushedOut(since, small), 1000],
+      ['peak', peakEntries(since, 600), 11],
+      ['claims', claimsSince(since), 5000],
+      ['decisions', decidedByPolicy(since), 5000],
     ];
     for (const [name, statement, mostRows] of statements) {
       const plan = await planOf(statement);

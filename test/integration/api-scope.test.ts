@@ -111,6 +111,7 @@ describe('a reader of some agencies', () => {
       heads,
       limits: DEFAULT_LIMITS,
       contracts: new ContractTexts(),
+      contractErrorOf: () => null,
       streamReads: new Gate(1),
     };
     const stream = await DecisionStream.open(services, NFD, readFilter({}), null);

@@ -61,7 +61,7 @@ function start(
   const keeper = new LeaseKeeper({
     group: 'consumer',
     instanceId,
-    names: options.names ?? NAMES,
+    names: () => options.names ?? NAMES,
     leases,
     ttlMs: TTL_MS,
     log: createLogger('silent'),

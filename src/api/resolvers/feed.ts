@@ -3,6 +3,7 @@ import type { ApiContext } from '../context';
 import type { BalanceRecord, ContractRecord, FeedRecord, PolicyRecord } from '../model/records';
 import { Balance, Feed, FeedContract, LedgerHead, PolicyVersion, WindowFacts } from '../types/feed';
 import { findFeed } from './decision';
+import type { FeedWindow } from './window';
 
 @Resolver(() => Feed)
 export class FeedResolver {
@@ -24,6 +25,16 @@ export class FeedResolver {
     return contractInForce(feed, context);
   }
 
+  @FieldResolver(() => String, {
+    nullable: true,
+    description:
+      'What is wrong with its contract file, with line and column, while the contract of before stays in force. Null: ' +
+      'nothing, or this service does not watch its files.',
+  })
+  contractError(@Root() feed: FeedRecord, @Ctx() { services }: ApiContext): string | null {
+    return services.contractErrorOf(feed.name);
+  }
+
   @FieldResolver(() => PolicyVersion, { description: 'The dedup policy in force.' })
   async policy(@Root() feed: FeedRecord, @Ctx() context: ApiContext): Promise<PolicyRecord> {
     return policyInForce(feed, context);
@@ -35,7 +46,7 @@ export class FeedResolver {
   }
 
   @FieldResolver(() => WindowFacts, { description: 'How the window is sized, and whether that is enough.' })
-  async window(@Root() feed: FeedRecord, @Ctx() context: ApiContext): Promise<WindowFacts> {
+  async window(@Root() feed: FeedRecord, @Ctx() context: ApiContext): Promise<FeedWindow> {
     const { loaders, services } = context;
     const [policy, contract, start] = await Promise.all([
       policyInForce(feed, context),
@@ -46,6 +57,7 @@ export class FeedResolver {
     // Entries may have come since the head was read; what was read first is the smaller number.
     const recent = start === null || start > feed.size ? 0n : feed.size - start;
     return {
+      feed: feed.name,
       windowSeconds: policy.windowSeconds,
       maxEntries: policy.maxEntries,
       replayHorizonSeconds:
@@ -76,13 +88,13 @@ function balanceOf(record: BalanceRecord | null): Balance | null {
   return { received, entries, appliedKeys, applied, released, balanced };
 }
 
-async function contractInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<ContractRecord> {
+export async function contractInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<ContractRecord> {
   const record = await loaders.contracts.load({ feedId: feed.id, version: feed.contractVersion });
   if (record === null) throw new Error(`feed ${feed.name} has no contract ${feed.contractVersion}`);
   return record;
 }
 
-async function policyInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<PolicyRecord> {
+export async function policyInForce(feed: FeedRecord, { loaders }: ApiContext): Promise<PolicyRecord> {
   const record = await loaders.policies.load({ feedId: feed.id, version: feed.policyVersion });
   if (record === null) throw new Error(`feed ${feed.name} has no policy ${feed.policyVersion}`);
   return record;

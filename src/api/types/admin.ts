@@ -10,7 +10,7 @@ export class AdminEvent {
 
   @Field(() => String, {
     description:
-      'What happened: POLICY_CHANGED, POLICY_CHANGE_REFUSED, CONTRACT_ACTIVATED, TERM_OPENED, SESSION_LOST. More may come.',
+      'What happened: POLICY_CHANGED, POLICY_CHANGE_REFUSED, CONTRACT_ACTIVATED, CONTRACT_REFUSED, TERM_OPENED, SESSION_LOST. More may come.',
   })
   kind!: string;
 

@@ -1,8 +1,10 @@
 /** Changing the dedup policy of a live feed (design sections 7 and 8). */
 import { Field, ID, InputType, Int, ObjectType } from 'type-graphql';
+import { BYTES_PER_KEY, MAX_REDECIDED } from '../read/preview';
+import { BigIntScalar, DateTimeScalar } from '../scalars';
 import { MAX_REASON_LENGTH } from '../../ledger/policy';
 import { MAX_WINDOW_ENTRIES, MAX_WINDOW_SECONDS } from '../../contract/schema';
-import { Ordering } from './enums';
+import { Ordering, Outcome } from './enums';
 import { Feed, PolicyVersion } from './feed';
 
 @InputType({ description: 'A dedup policy. What is left out stays as it is in force.' })
@@ -64,4 +66,74 @@ export class UpdateDedupPolicyPayload {
 
   @Field(() => PolicyVersion, { description: 'The version of before.' })
   previous!: PolicyVersion;
+}
+
+@ObjectType({ description: 'What a policy makes of the replays since a time.' })
+export class PreviewedPolicy {
+  @Field(() => BigIntScalar, { description: 'Replays whose original lies within its window: tier WINDOW.' })
+  caughtByWindow!: bigint;
+
+  @Field(() => BigIntScalar, { description: 'Replays that only the ledger remembers: tier LEDGER.' })
+  caughtByLedger!: bigint;
+
+  @Field(() => Int, { description: 'Keys that its window holds, at the average rate since then.' })
+  expectedKeys!: number;
+
+  @Field(() => BigIntScalar, { description: `What they take in the window's store: ${BYTES_PER_KEY} bytes a key.` })
+  expectedBytes!: bigint;
+}
+
+@ObjectType({ description: 'What the decision function says of a message.' })
+export class PreviewedDecision {
+  @Field(() => Outcome, { description: 'The outcome.' })
+  outcome!: keyof typeof Outcome;
+
+  @Field(() => Boolean, { description: 'Whether it is applied below the high-water mark.' })
+  late!: boolean;
+
+  @Field(() => String, { nullable: true, description: 'Why, where it is not applied.' })
+  reason!: string | null;
+}
+
+@ObjectType({ description: 'A recorded message that another policy would decide otherwise.' })
+export class PreviewDifference {
+  @Field(() => PreviewedDecision, { description: 'Under the policy in force.' })
+  inForce!: PreviewedDecision;
+
+  @Field(() => PreviewedDecision, { description: 'Under the previewed one.' })
+  previewed!: PreviewedDecision;
+}
+
+@ObjectType({
+  description:
+    'What a policy would have made of what came since a time, beside the policy in force, from recorded ages and ranks. ' +
+    'Nothing is changed. The same policy makes no difference.',
+})
+export class PolicyPreview {
+  @Field(() => DateTimeScalar, { description: 'From when.' })
+  since!: bigint;
+
+  @Field(() => [String], { description: 'Why `updateDedupPolicy` would refuse it; empty: it would not.' })
+  problems!: readonly string[];
+
+  @Field(() => BigIntScalar, { description: 'Proven duplicates since then.' })
+  replays!: bigint;
+
+  @Field(() => PreviewedPolicy, { description: 'The policy in force.' })
+  inForce!: PreviewedPolicy;
+
+  @Field(() => PreviewedPolicy, { description: 'The previewed one.' })
+  previewed!: PreviewedPolicy;
+
+  @Field(() => BigIntScalar, {
+    description: `Decisions from this position on were made again: the latest ${MAX_REDECIDED} where there are more.`,
+  })
+  decidedAgainFrom!: bigint;
+
+  @Field(() => Int, {
+    description:
+      'Messages that would be decided otherwise, by a change of `ordering` or `maxSequenceJump`: the window decides ' +
+      'nothing. Effects are not computed again.',
+  })
+  differenceCount!: number;
 }
