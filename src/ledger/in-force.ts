@@ -45,3 +45,20 @@ async function readFeed(prisma: PrismaClient, stored: StoredContract, contract: 
     ...(await readPolicies(prisma, feedId, policyVersion)),
   };
 }
+
+export interface DigestInForce {
+  readonly feedId: number;
+  readonly feed: string;
+  readonly digest: string;
+}
+
+/** `contractsInForce` without the texts: to see whether anything changed. */
+export async function digestsInForce(prisma: PrismaClient): Promise<DigestInForce[]> {
+  return prisma.$queryRaw<DigestInForce[]>`
+    SELECT f.id AS "feedId", f.name AS feed, encode(c.digest, 'hex') AS digest
+    FROM feed f
+    JOIN feed_head h ON h.feed_id = f.id
+    JOIN feed_contract c ON c.feed_id = f.id AND c.version = h.contract_version
+    WHERE f.retired_at IS NULL
+    ORDER BY f.name`;
+}
