@@ -13,11 +13,11 @@ import { mayReadMetrics, openTokens } from './startup/access';
 import { openBroker } from './startup/broker';
 import { startConsumers } from './startup/consumers';
 import { activateContracts, readContractFiles } from './startup/contracts';
-import { openFollower, startFollowing } from './startup/following';
 import { openLive } from './startup/live';
 import { openMetrics } from './startup/metrics';
 import { startRelays } from './startup/relays';
 import { openStorage } from './startup/storage';
+import { startWatching } from './startup/watching';
 import { openWindow } from './startup/window';
 
 /** Which parts run in this process. */
@@ -99,13 +99,12 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
   }
 
   const mqttUrls = await openBroker(config, cleanup);
-  const follower = openFollower(config, log, storage.main, feeds);
-  const parts = { config, log, database: storage.main, feeds, follower, wakeUps, mqttUrls, cleanup };
+  const parts = { config, log, database: storage.main, feeds, wakeUps, mqttUrls, cleanup };
   if (runs('relay')) startRelays(parts);
   if (runs('consumer'))
     startConsumers({ ...parts, window: await openWindow(config, log, cleanup), health, metrics, onStep });
 
-  startFollowing({ config, log, database: storage.main, follower, files, cleanup });
+  startWatching({ config, log, database: storage.main, files, cleanup });
 
   return { apiUrl: api?.url ?? null, mqttUrls, close: () => cleanup.run() };
 }

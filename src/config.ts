@@ -58,7 +58,11 @@ export interface Variable {
 export const VARIABLES: readonly Variable[] = [
   secret('DATABASE_URL', 'Postgres 14 or newer (service role)', 'embedded PGlite in `DATA_DIR`'),
   secret('MIGRATE_DATABASE_URL', 'the same database as its owner, for migrations', '`DATABASE_URL`'),
-  variable('DATABASE_POOL_SIZE', 'connections of the main path, 2 to 200; the API has as many again, metrics one', '10'),
+  variable(
+    'DATABASE_POOL_SIZE',
+    'connections of the main path, 2 to 200; the API has as many again, metrics one',
+    '10',
+  ),
   secret('REDIS_URL', 'Redis 6.2 or newer, `redis://` or `rediss://`', 'in-process window'),
   variable('REDIS_PREFIX', 'begins every key and channel in Redis', '`replay-ledger`'),
   secret(

@@ -7,17 +7,24 @@
 /** Digits that a decimal may have on either side of the point, and a sequence at all. */
 export const MAX_DIGITS = 38;
 
+/**
+ * Digits that a written exponent may have, leading zeros apart. Far more than any producer writes, and few enough that
+ * turning them into a bigint and back costs nothing: a million of them would hold the process up for seconds.
+ */
+export const MAX_EXPONENT_DIGITS = 100;
+
 /** ± `digits` × 10^`exponent`. */
 export interface Decimal {
   readonly negative: boolean;
   /** Without leading or trailing zeros; '' for zero, which is never negative and has exponent 0. */
   readonly digits: string;
-  /** A bigint: a producer may write any number of exponent digits. */
+  /** A bigint: a producer may write more digits than a double holds. */
   readonly exponent: bigint;
 }
 
 export type DecimalParse =
-  { readonly ok: true; readonly value: Decimal } | { readonly ok: false; readonly reason: 'not_a_number' };
+  | { readonly ok: true; readonly value: Decimal }
+  | { readonly ok: false; readonly reason: 'not_a_number' | 'number_out_of_range' };
 
 export type DecimalReading =
   /** Canonical: `-?digits[.digits]`, no superfluous zero, no exponent, no `-0`. */
@@ -35,11 +42,16 @@ const DIGITS = /^[0-9]+$/;
 const ZERO: Decimal = { negative: false, digits: '', exponent: 0n };
 const SCALE = BigInt(MAX_DIGITS);
 
-/** Reads a number of the JSON grammar (RFC 8259 section 6), of any size. */
+/**
+ * Reads a number of the JSON grammar (RFC 8259 section 6), of any size; `number_out_of_range` only where the exponent
+ * has more than 100 digits. (The JSON parser lets no such number through.)
+ */
 export function parseDecimal(text: string): DecimalParse {
   const match = NUMBER.exec(text);
   if (match === null) return { ok: false, reason: 'not_a_number' };
-  const [, sign, whole = '', fraction = '', exponent] = match;
+  const [, sign, whole = '', fraction = '', written = '0'] = match;
+  const exponent = exponentOf(written);
+  if (exponent === null) return { ok: false, reason: 'number_out_of_range' };
   const all = whole + fraction;
   const first = countZeros(all, 1);
   if (first === all.length) return { ok: true, value: ZERO };
@@ -47,9 +59,19 @@ export function parseDecimal(text: string): DecimalParse {
   const value: Decimal = {
     negative: sign === '-',
     digits: all.slice(first, all.length - trailing),
-    exponent: BigInt(exponent ?? 0) - BigInt(fraction.length) + BigInt(trailing),
+    exponent: exponent - BigInt(fraction.length) + BigInt(trailing),
   };
   return { ok: true, value };
+}
+
+/** `[+-]?\d+` as a bigint, or null beyond 100 digits: checked before anything is computed. */
+function exponentOf(written: string): bigint | null {
+  const sign = /^[+-]/.test(written) ? 1 : 0;
+  const digits = written.slice(sign);
+  const significant = digits.slice(countZeros(digits, 1));
+  if (significant.length > MAX_EXPONENT_DIGITS) return null;
+  const magnitude = BigInt(significant);
+  return written.startsWith('-') ? -magnitude : magnitude;
 }
 
 /** A number text as the canonical decimal of effects, at most 38 digits on either side of the point. */
@@ -80,7 +102,7 @@ export function compareDecimals(left: Decimal, right: Decimal): -1 | 0 | 1 {
 export function integerOfNumber(text: string): IntegerReading {
   if (CANONICAL_INTEGER.test(text)) return { ok: true, digits: text };
   const parse = parseDecimal(text);
-  if (!parse.ok) return { ok: false, why: 'not_digits' };
+  if (!parse.ok) return { ok: false, why: parse.reason === 'not_a_number' ? 'not_digits' : 'too_long' };
   if (parse.value.negative) return { ok: false, why: 'negative' };
   if (parse.value.exponent < 0n) return { ok: false, why: 'fractional' };
   const digits = plainText(parse.value);

@@ -4,8 +4,9 @@
  * Never throws on what was delivered: whatever cannot be read exactly becomes a malformed message. Every delivery
  * yields at least one message.
  */
-import { canonicalJson, canonicalJsonWithout, omissionOf, type Omission } from './canonical';
+import { canonicalJsonWithout, omissionOf, type Omission } from './canonical';
 import { compileEffects, planEffects, readIncident, type CompiledEffects } from './effects-plan';
+import { Expansion, planCharacters } from './expansion';
 import { formerContracts, withFormer, type FormerDelivery } from './former';
 import { compileIdentity, countsOf, readIdentity, type CompiledIdentity } from './identity';
 import { itemBytes, parseJson } from './json';
@@ -15,7 +16,7 @@ import { compilePointer, getPointer, type PointerTokens } from './pointer';
 import { utcTime } from './time';
 import { topicMatches } from './topic-filter';
 import type { Delivery, FeedContract, FormerReading, Identity, MalformedMessage, Message } from './types';
-import { compileSource, MessageReader, type CompiledSource } from './values';
+import { compileSource, DeliveryValues, MessageReader, type CompiledSource } from './values';
 
 export interface DecodeLimits {
   /** A larger payload is malformed (`payload_too_large`) and not parsed. */
@@ -98,13 +99,14 @@ class ContractDecoder implements Decoder {
   decode(delivery: Delivery): Message[] {
     const { payload } = delivery;
     if (payload.byteLength === 0) return [{ kind: 'ignored', itemIndex: null, reason: 'empty_payload' }];
-    if (!this.takes(delivery)) {
-      return [malformed(null, 'topic_not_in_contract', 'no topic filter of the contract takes this topic')];
-    }
+    // Before the topic is looked at: by this reason the bytes are not stored, whatever else is wrong with the delivery.
     const { maxPayloadBytes } = this.limits;
     if (payload.byteLength > maxPayloadBytes) {
       const detail = `${payload.byteLength} bytes, more than ${maxPayloadBytes}`;
       return [malformed(null, 'payload_too_large', detail)];
+    }
+    if (!this.takes(delivery)) {
+      return [malformed(null, 'topic_not_in_contract', 'no topic filter of the contract takes this topic')];
     }
     const parse = parseJson(payload);
     if (!parse.ok) return [malformed(null, parse.fault.reason, parse.fault.detail)];
@@ -128,7 +130,10 @@ class ContractDecoder implements Decoder {
     if (this.items !== null) return this.batch(document, getPointer(document.value, this.items), delivery);
     const [fault] = document.faults;
     if (fault !== undefined) return [malformed(null, fault.reason, fault.detail)];
-    return [this.message(new MessageReader(document.value, document.value, delivery), null, () => delivery.payload)];
+    const reader = new MessageReader(document.value, new DeliveryValues(document.value, delivery));
+    const expansion = new Expansion(delivery);
+    const message = this.message(reader, null, () => delivery.payload);
+    return [expansion.add(charactersOf(message, reader)) ? message : tooLarge(expansion)];
   }
 
   /** One message an item. A fault within an item spoils that item, one outside them spoils the delivery. */
@@ -142,12 +147,28 @@ class ContractDecoder implements Decoder {
     if (array.length > this.limits.maxItems) {
       return [malformed(null, 'too_many_items', `${array.length} items, more than ${this.limits.maxItems}`)];
     }
-    return array.map((item, index) => {
-      const fault = faults.byItem.get(index);
-      if (fault !== undefined) return malformed(index, fault.reason, fault.detail);
+    return this.itemMessages(document, array, faults.byItem, delivery);
+  }
+
+  private itemMessages(
+    document: JsonDocument,
+    array: JsonArray,
+    faults: ReadonlyMap<number, JsonFault>,
+    delivery: Delivery,
+  ): Message[] {
+    const shared = new DeliveryValues(document.value, delivery);
+    const expansion = new Expansion(delivery);
+    const messages: Message[] = [];
+    for (const [index, item] of array.entries()) {
+      const fault = faults.get(index);
+      const reader = new MessageReader(item, shared);
       const payload = (): Uint8Array => itemBytes(document, array, index) ?? unreachableItem(index);
-      return this.message(new MessageReader(item, document.value, delivery), index, payload);
-    });
+      const message =
+        fault === undefined ? this.message(reader, index, payload) : malformed(index, fault.reason, fault.detail);
+      if (!expansion.add(charactersOf(message, reader))) return [tooLarge(expansion)];
+      messages.push(message);
+    }
+    return messages;
   }
 
   private message(reader: MessageReader, itemIndex: number | null, payload: () => Uint8Array): Message {
@@ -183,8 +204,8 @@ class ContractDecoder implements Decoder {
   private digest(reader: MessageReader, identity: Identity): string {
     for (const { source, digits } of countsOf(this.identity, identity)) reader.takeAsNumber(source, digits);
     const message = canonicalJsonWithout(reader.digestMessage, this.omission);
-    const outside = reader.outsideValues();
-    return sha256Hex(outside === null ? message : `${message}\n${canonicalJson(outside)}`);
+    const outside = reader.outsideText();
+    return sha256Hex(outside === null ? message : `${message}\n${outside}`);
   }
 
   private readOccurredAt(reader: MessageReader): string | null {
@@ -207,6 +228,15 @@ function faultsByItem(
     if (!byItem.has(item)) byItem.set(item, fault);
   }
   return { outside: null, byItem };
+}
+
+function charactersOf(message: Message, reader: MessageReader): number {
+  return reader.outsideCharacters() + (message.kind === 'keyed' ? planCharacters(message.plan) : 0);
+}
+
+function tooLarge({ allowed }: Expansion): MalformedMessage {
+  const detail = `what its messages read outside themselves and plan comes to more than ${allowed} characters`;
+  return malformed(null, 'delivery_too_large', detail);
 }
 
 function malformed(itemIndex: number | null, reason: string, detail: string): MalformedMessage {

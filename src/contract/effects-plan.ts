@@ -4,14 +4,14 @@
  * Planned while decoding, so that bad data is known before the transaction begins. All matching rules take effect, in
  * the order of the contract; if one of them is impossible none does.
  */
-import { canonicalJson, canonicalNumber } from './canonical';
+import { canonicalNumber } from './canonical';
 import { parseDecimal, plainText, readDecimal } from './decimal';
 import { idFault, MAX_ID_BYTES } from './identity';
 import { ExactNumber, jsonKind, type JsonValue } from './json-value';
 import { compilePointer, type PointerTokens } from './pointer';
 import { compileTemplate, renderField, renderTopic, type Template, type TemplateValues } from './template';
 import type { EffectPlan, EffectRule, FeedContract, PlannedEffect, ValueSource, When } from './types';
-import { compileSource, Unreadable, type CompiledSource, type MessageReader, type ReadValue } from './values';
+import { compileSource, Unreadable, type CompiledSource, type MessageReader } from './values';
 
 /** What can make the effect of one message impossible before the incident's state is known. */
 export type PlanFailure =
@@ -21,12 +21,19 @@ export type PlanFailure =
   | 'value_missing'
   /** A user property that came twice, or text that arrived garbled. */
   | 'value_unreadable'
+  | 'value_too_large'
   | 'not_a_number'
   | 'number_out_of_range'
   | 'field_value_missing'
   | 'field_invalid'
   | 'field_too_long'
   | 'forward_topic_invalid';
+
+/**
+ * Bytes of canonical JSON that a `set` or `append` may write. A field is read with every message that touches it, and
+ * shown whole: what is larger is a document, not a state.
+ */
+export const MAX_VALUE_BYTES = 65_536;
 
 export type IncidentReading =
   /** null: the message has none. */
@@ -116,7 +123,7 @@ export function planEffects(compiled: CompiledEffects, values: TemplateValues, p
     if (values.incidentId === null) return failure('no_incident', `${rule.do}: the message names no incident`);
     const field = renderField(rule.field, values);
     if (!field.ok) return field;
-    const value = planValue(rule, values.reader.read(rule.value));
+    const value = planValue(rule, values.reader);
     if (!value.ok) return value;
     effects.push(plannedEffect(rule.do, field.text, value.text));
   }
@@ -143,11 +150,18 @@ function matches(when: readonly Condition[], reader: MessageReader): boolean {
 
 type PlannedValue = { readonly ok: true; readonly text: string } | Failure;
 
-function planValue(rule: CompiledRule, value: ReadValue): PlannedValue {
+function planValue(rule: CompiledRule, reader: MessageReader): PlannedValue {
+  const value = reader.read(rule.value);
   if (value === undefined) return failure('value_missing', `${rule.do}: the message does not have the value`);
   if (value instanceof Unreadable) return failure('value_unreadable', `${rule.do}: the value is ${value.why}`);
-  if (rule.do === 'set' || rule.do === 'append') return { ok: true, text: canonicalJson(value) };
-  return planNumber(rule.do, value);
+  return rule.do === 'set' || rule.do === 'append' ? planText(rule.do, reader.text(value)) : planNumber(rule.do, value);
+}
+
+function planText(effect: string, text: string): PlannedValue {
+  // UTF-8 has no fewer bytes than UTF-16 has code units.
+  const tooLarge = text.length > MAX_VALUE_BYTES || Buffer.byteLength(text, 'utf8') > MAX_VALUE_BYTES;
+  if (!tooLarge) return { ok: true, text };
+  return failure('value_too_large', `${effect}: the value has more than ${MAX_VALUE_BYTES} bytes of canonical JSON`);
 }
 
 /** A number, or a text that reads as one (`const` and user properties have no others). */

@@ -106,7 +106,8 @@ export function countsOf(compiled: CompiledIdentity, identity: Identity): readon
 /** Why a text cannot be stored and compared as an id, or null if it can. */
 export function idFault(text: string): 'empty' | 'too_long' | 'nul' | 'ill_formed' | null {
   if (text === '') return 'empty';
-  // A UTF-16 code unit has at most 3 bytes in UTF-8, so that short texts need no count.
+  // A UTF-16 code unit has 1 to 3 bytes in UTF-8, so that neither short texts nor huge ones need a count.
+  if (text.length > MAX_ID_BYTES) return 'too_long';
   if (text.length * 3 > MAX_ID_BYTES && Buffer.byteLength(text, 'utf8') > MAX_ID_BYTES) return 'too_long';
   if (text.includes('\0')) return 'nul';
   return hasLoneSurrogate(text) ? 'ill_formed' : null;

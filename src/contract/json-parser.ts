@@ -1,4 +1,5 @@
 /** The parser behind `parseJson`: one pass by recursive descent, as far as the depth limit goes. */
+import { MAX_EXPONENT_DIGITS } from './decimal';
 import {
   ExactNumber,
   hasLoneSurrogate,
@@ -240,9 +241,18 @@ export class JsonParser {
       this.at += 1;
       const sign = this.text.charCodeAt(this.at);
       if (sign === PLUS || sign === MINUS) this.at += 1;
-      this.digits();
+      this.exponent(start);
     }
     return new ExactNumber(this.text.slice(start, this.at));
+  }
+
+  private exponent(numberStart: number): void {
+    const start = this.at;
+    this.digits();
+    let first = start;
+    while (first < this.at && this.text.charCodeAt(first) === ZERO) first += 1;
+    if (this.at - first <= MAX_EXPONENT_DIGITS) return;
+    this.note('exponent_too_long', numberStart, `an exponent of more than ${MAX_EXPONENT_DIGITS} digits`);
   }
 
   private digits(): void {

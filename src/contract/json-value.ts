@@ -13,7 +13,8 @@ export type JsonArray = readonly JsonValue[];
 export type JsonObject = ReadonlyMap<string, JsonValue>;
 export type JsonValue = null | boolean | string | ExactNumber | JsonArray | JsonObject;
 
-export type JsonFaultReason = 'invalid_utf8' | 'invalid_json' | 'duplicate_member' | 'lone_surrogate' | 'too_deep';
+export type JsonFaultReason =
+  'invalid_utf8' | 'invalid_json' | 'duplicate_member' | 'lone_surrogate' | 'too_deep' | 'exponent_too_long';
 
 export interface JsonFault {
   readonly reason: JsonFaultReason;

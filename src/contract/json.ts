@@ -2,8 +2,8 @@
  * Strict RFC 8259 JSON over UTF-8 bytes.
  *
  * Two kinds of trouble are kept apart. What is no JSON text at all ends the parse (`invalid_utf8`, `invalid_json`). What
- * is JSON that cannot be read in one way only (`duplicate_member`, `lone_surrogate`; RFC 8785 section 3.1) or is nested
- * too deeply (`too_deep`) is noted with its place, and the parse goes on: in a batch it spoils one item, not the rest.
+ * is JSON that cannot be read in one way only (`duplicate_member`, `lone_surrogate`; RFC 8785 section 3.1), is nested
+ * too deeply (`too_deep`) or holds a number beyond reckoning (`exponent_too_long`) is noted with its place, and the parse goes on: in a batch it spoils one item, not the rest.
  */
 import { isUtf8 } from 'node:buffer';
 

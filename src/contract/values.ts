@@ -4,7 +4,8 @@
  * Alternatives are tried in order and the first that is *present* counts. `null`, an empty text and an unreadable value
  * are present: what was sent decides, and a producer's fault never makes a later alternative speak for it.
  */
-import { ExactNumber, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from './json-value';
+import { canonicalJson, canonicalNumber } from './canonical';
+import { ExactNumber, isJsonArray, isJsonObject, type JsonValue } from './json-value';
 import { compilePointer, getPointer, type PointerTokens } from './pointer';
 import type { Delivery, ValueSource } from './types';
 
@@ -49,20 +50,48 @@ export function compileSource(source: ValueSource, batch: boolean): CompiledSour
   });
 }
 
+/** What the messages of one delivery have in common, made ready once and not for each of them. */
+export class DeliveryValues {
+  private levels: readonly string[] | null = null;
+  private readonly texts = new Map<JsonValue, string>();
+
+  constructor(
+    /** The whole payload. */
+    readonly envelope: JsonValue,
+    readonly delivery: Pick<Delivery, 'topic' | 'userProperties'>,
+  ) {}
+
+  /** `level` counts from 0. */
+  topicLevel(level: number): string | undefined {
+    this.levels ??= this.delivery.topic.split('/');
+    return this.levels[level];
+  }
+
+  /** Canonical text of a value outside the messages. A large one would else be written anew for each of a thousand items. */
+  keepText(value: JsonValue): string {
+    let text = this.texts.get(value);
+    if (text === undefined) this.texts.set(value, (text = canonicalJson(value)));
+    return text;
+  }
+
+  /** Canonical text of any value. */
+  text(value: JsonValue): string {
+    return this.texts.get(value) ?? canonicalJson(value);
+  }
+}
+
 /**
  * Reads the values of one message, and remembers those that came from outside it: they belong to what the message says,
  * hence to its digest.
  */
 export class MessageReader {
-  private levels: readonly string[] | null = null;
-  private outside: Map<string, JsonValue> | null = null;
+  /** Canonical text of what was read outside the message, by name. */
+  private outside: Map<string, string> | null = null;
   private said: JsonValue;
 
   constructor(
     readonly message: JsonValue,
-    /** The whole payload; the message itself where the contract has no `items`. */
-    private readonly envelope: JsonValue,
-    private readonly delivery: Pick<Delivery, 'topic' | 'userProperties'>,
+    private readonly shared: DeliveryValues,
   ) {
     this.said = message;
   }
@@ -81,14 +110,14 @@ export class MessageReader {
   }
 
   topic(): string {
-    this.remember('topic', this.delivery.topic);
-    return this.delivery.topic;
+    const { topic } = this.shared.delivery;
+    this.remember('topic', topic);
+    return topic;
   }
 
   /** `level` counts from 0. */
   topicLevel(level: number): string | Unreadable | undefined {
-    this.levels ??= this.delivery.topic.split('/');
-    const text = this.levels[level];
+    const text = this.shared.topicLevel(level);
     if (text === undefined) return undefined;
     this.remember(topicLevelName(level), text);
     return wellFormed(text);
@@ -104,9 +133,8 @@ export class MessageReader {
       const value = this.readOrigin(origin);
       if (value === undefined) continue;
       if (typeof value !== 'string') return;
-      const number = new ExactNumber(digits);
-      if (origin.from === 'message') this.said = replaceAt(this.said, origin.tokens, number);
-      else if (origin.from !== 'const') this.remember(outsideName(origin), number);
+      if (origin.from === 'message') this.said = replaceAt(this.said, origin.tokens, new ExactNumber(digits));
+      else if (origin.from !== 'const') this.outside?.set(outsideName(origin), canonicalNumber(digits));
       return;
     }
   }
@@ -116,9 +144,23 @@ export class MessageReader {
     return this.said;
   }
 
-  /** What was read outside the message so far, by name; null for nothing. */
-  outsideValues(): JsonObject | null {
-    return this.outside;
+  /** Canonical object of what was read outside the message so far, by name; null for nothing. */
+  outsideText(): string | null {
+    if (this.outside === null) return null;
+    const members = [...this.outside].sort(([left], [right]) => (left < right ? -1 : 1));
+    return `{${members.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
+  }
+
+  /** Characters of it, names apart. */
+  outsideCharacters(): number {
+    let characters = 0;
+    for (const text of this.outside?.values() ?? []) characters += text.length;
+    return characters;
+  }
+
+  /** Canonical text of a value that was read. */
+  text(value: JsonValue): string {
+    return this.shared.text(value);
   }
 
   private readOrigin(origin: CompiledOrigin): ReadValue {
@@ -130,7 +172,7 @@ export class MessageReader {
       case 'topicLevel':
         return this.topicLevel(origin.level);
       case 'envelope': {
-        const value = getPointer(this.envelope, origin.tokens);
+        const value = getPointer(this.shared.envelope, origin.tokens);
         if (value !== undefined) this.remember(origin.name, value);
         return value;
       }
@@ -140,7 +182,7 @@ export class MessageReader {
   }
 
   private userProperty(property: string, name: string): string | Unreadable | undefined {
-    const { userProperties } = this.delivery;
+    const { userProperties } = this.shared.delivery;
     // Own properties only, or a feed that names `constructor` would read one off the prototype.
     const value = Object.hasOwn(userProperties, property) ? userProperties[property] : undefined;
     if (value === undefined) return undefined;
@@ -152,7 +194,7 @@ export class MessageReader {
 
   private remember(name: string, value: JsonValue): void {
     this.outside ??= new Map();
-    this.outside.set(name, value);
+    this.outside.set(name, this.shared.keepText(value));
   }
 }
 

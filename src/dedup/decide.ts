@@ -5,7 +5,7 @@
 import type { KeyedMessage, Message } from '../contract/types';
 import { applyEffects } from '../effects/apply';
 import type { Writer } from '../effects/state';
-import { Draft } from './draft';
+import { Draft, higher } from './draft';
 import { formerOriginal } from './originals';
 import type { Claim, DecidedBatch, Decision, EpochHead, LockedState, Outcome, Tier } from './state';
 import { claims } from './state';
@@ -35,20 +35,20 @@ export function decide(state: LockedState, messages: readonly Message[]): Decide
 function decideOne(state: LockedState, draft: Draft, message: Message, position: number): Verdict {
   if (message.kind === 'ignored') return verdict('IGNORED', message.reason);
   if (message.kind === 'malformed') return verdict('MALFORMED_REJECTED', message.reason, { note: message.detail });
-  const known = draft.claimsOf(message);
-  const original = known.find((claim) => claim.digest === message.claimDigest);
+  const original = draft.originalOf(message);
   if (original !== undefined) return duplicate(state, original, position, 'same_key_and_digest');
   const former = formerOriginal(state.claims, message, true);
   if (former !== null) return duplicate(state, former, position, 'same_former_key_and_digest');
-  const decided = conflictOf(state, known, message) ?? decideFirstSeen(state, draft, message, position);
+  const decided = conflictOf(state, draft, message) ?? decideFirstSeen(state, draft, message, position);
   if (claims(decided.outcome)) draft.addClaim(message, position);
   if (decided.outcome !== 'APPLIED') raiseHighest(draft, message);
   return decided;
 }
 
 /** Line 4: the key was decided with another digest, or what it was under a former version leaves open what it is. */
-function conflictOf(state: LockedState, known: readonly Claim[], message: KeyedMessage): Verdict | null {
-  const [first] = known;
+function conflictOf(state: LockedState, draft: Draft, message: KeyedMessage): Verdict | null {
+  const first = draft.firstClaimOf(message);
+  // `read_batch` finds the first claim of a key by this reason.
   if (first !== undefined) return verdict('KEY_CONFLICT', 'same_key_other_digest', { original: first.position });
   const likely = formerOriginal(state.claims, message, false);
   return likely && verdict('KEY_CONFLICT', 'former_identity_unclear', { original: likely.position });
@@ -152,7 +152,7 @@ function raiseMark(draft: Draft, message: KeyedMessage, head: EpochHead, rank: b
   const { sequence } = message.identity;
   const at = sequence === null ? null : BigInt(sequence);
   // A late message gives no new mark; without a sequence there is none, and the row only says that the source exists.
-  draft.setHead(message, { rank, mark: larger(head.mark, at), highest: larger(head.highest, at) });
+  draft.setHead(message, { rank, mark: higher(head.mark, at), highest: higher(head.highest, at) });
 }
 
 /** A held message counts for look-ups (its key may come again), never for the mark. */
@@ -160,10 +160,5 @@ function raiseHighest(draft: Draft, message: KeyedMessage): void {
   const { sequence } = message.identity;
   const head = draft.head(message);
   const at = sequence === null ? null : BigInt(sequence);
-  draft.setHead(message, { ...head, highest: larger(head.highest, at) });
-}
-
-function larger(a: bigint | null, b: bigint | null): bigint | null {
-  if (a === null) return b;
-  return b === null || b < a ? a : b;
+  draft.setHead(message, { ...head, highest: higher(head.highest, at) });
 }

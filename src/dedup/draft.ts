@@ -10,8 +10,14 @@ import { claimKey, fieldKey, sourceKey } from './state';
 
 const UNSEEN: EpochHead = { rank: null, mark: null, highest: null };
 
+interface KnownClaims {
+  first: Claim | undefined;
+  readonly byDigest: Map<string, Claim>;
+}
+
 export class Draft {
-  private readonly newClaims = new Map<string, Claim[]>();
+  private readonly known = new Map<string, KnownClaims>();
+  private readonly ranks = new Map<string, bigint | null>();
   private readonly sourceChanges = new Map<string, Map<string, SourceChange>>();
   private readonly fieldChanges = new Map<string, FieldChange>();
   readonly members: MemberAdded[] = [];
@@ -19,20 +25,33 @@ export class Draft {
 
   constructor(private readonly state: LockedState) {}
 
-  /** All claims of the message's key, oldest first. */
-  claimsOf(message: KeyedMessage): readonly Claim[] {
-    const name = claimKey(message.keyVersion, message.key);
-    const before = this.state.claims.get(name) ?? [];
-    const added = this.newClaims.get(name);
-    return added === undefined ? before : [...before, ...added];
+  /** The claim of the message's key and digest. */
+  originalOf(message: KeyedMessage): Claim | undefined {
+    return this.claimsOf(message).byDigest.get(message.claimDigest);
+  }
+
+  /** The first claim of the message's key, whatever its digest. */
+  firstClaimOf(message: KeyedMessage): Claim | undefined {
+    return this.claimsOf(message).first;
   }
 
   addClaim(message: KeyedMessage, position: number): void {
-    const name = claimKey(message.keyVersion, message.key);
     const claim = { position, recordedAtMicros: this.state.recordedAtMicros, digest: message.claimDigest };
-    const added = this.newClaims.get(name);
-    if (added === undefined) this.newClaims.set(name, [claim]);
-    else added.push(claim);
+    const known = this.claimsOf(message);
+    known.first ??= claim;
+    known.byDigest.set(claim.digest, claim);
+  }
+
+  /** Indexed once a key: one batch may bring thousands of payloads under the same key. */
+  private claimsOf(message: KeyedMessage): KnownClaims {
+    const name = claimKey(message.keyVersion, message.key);
+    let known = this.known.get(name);
+    if (known === undefined) {
+      const read = this.state.claims.get(name) ?? [];
+      known = { first: read[0], byDigest: new Map(read.map((claim) => [claim.digest, claim])) };
+      this.known.set(name, known);
+    }
+    return known;
   }
 
   head(message: KeyedMessage): EpochHead {
@@ -44,14 +63,13 @@ export class Draft {
   /** Highest rank of an epoch of the message's source, or null before the first applied message. */
   currentRank(message: KeyedMessage): bigint | null {
     const source = sourceOf(message);
-    let highest: bigint | null = null;
-    const consider = (rank: bigint | null) => {
-      if (rank !== null && (highest === null || rank > highest)) highest = rank;
-    };
-    // A changed epoch is seen twice; its rank never changes once it has one.
-    for (const head of this.state.sources.get(source)?.values() ?? []) consider(head.rank);
-    for (const change of this.sourceChanges.get(source)?.values() ?? []) consider(change.head.rank);
-    return highest;
+    let rank = this.ranks.get(source);
+    if (rank === undefined) {
+      rank = null;
+      for (const head of this.state.sources.get(source)?.values() ?? []) rank = higher(rank, head.rank);
+      this.ranks.set(source, rank);
+    }
+    return rank;
   }
 
   setHead(message: KeyedMessage, head: EpochHead): void {
@@ -61,6 +79,7 @@ export class Draft {
     let changes = this.sourceChanges.get(source);
     if (changes === undefined) this.sourceChanges.set(source, (changes = new Map<string, SourceChange>()));
     changes.set(epoch, { keyVersion, agency: identity.agency, sourceId: identity.sourceId, epoch, head });
+    this.ranks.set(source, higher(this.currentRank(message), head.rank));
   }
 
   field(incidentId: string, field: string): FieldState | undefined {
@@ -81,6 +100,11 @@ export class Draft {
   changedFields(): FieldChange[] {
     return [...this.fieldChanges.values()];
   }
+}
+
+/** The larger one; null is none. */
+export function higher(a: bigint | null, b: bigint | null): bigint | null {
+  return a === null || (b !== null && b > a) ? b : a;
 }
 
 function sourceOf(message: KeyedMessage): string {

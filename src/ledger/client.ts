@@ -33,15 +33,13 @@ const MIN_SERVER_VERSION = 14;
 /**
  * Opens Postgres and checks that it answers.
  *
- * @throws StorageError BAD_URL, UNREACHABLE, TLS_FAILED, AUTHENTICATION_FAILED, NO_SUCH_DATABASE, SERVER_TOO_OLD
+ * @throws StorageError BAD_URL, UNREACHABLE, TLS_FAILED, AUTHENTICATION_FAILED, NO_SUCH_DATABASE, SERVER_TOO_OLD,
+ *   WRONG_ENCODING
  */
 export async function openDatabase(options: PostgresOptions): Promise<Database> {
   const { pool, factory, place } = openPool(options);
   try {
-    const answer = await pool.query<{ version: number }>(
-      "SELECT current_setting('server_version_num')::integer AS version",
-    );
-    requireSupported(answer.rows[0]?.version ?? 0, place);
+    await requireServer(pool, place);
   } catch (error) {
     await pool.end();
     throw toStorageError(error, `cannot use the database ${place}`);
@@ -72,12 +70,27 @@ export function createPrisma(
   });
 }
 
-/** Connects, and checks the version. @throws what the driver throws; StorageError SERVER_TOO_OLD */
+/** Connects, and checks the server. @throws what the driver throws; StorageError SERVER_TOO_OLD, WRONG_ENCODING */
 export async function requireServer(pool: Pool, place: string): Promise<void> {
-  const answer = await pool.query<{ version: number }>(
-    "SELECT current_setting('server_version_num')::integer AS version",
+  const answer = await pool.query<{ version: number; encoding: string }>(
+    `SELECT current_setting('server_version_num')::integer AS version, current_setting('server_encoding') AS encoding`,
   );
-  requireSupported(answer.rows[0]?.version ?? 0, place);
+  const [{ version, encoding } = { version: 0, encoding: '' }] = answer.rows;
+  requireSupported(version, place);
+  requireUtf8(encoding, place);
+}
+
+/**
+ * Messages are Unicode. Another encoding refuses some of them for ever (LATIN1), or takes their bytes for characters of
+ * its own (SQL_ASCII), so that lengths, comparisons and JSON are of another text than the one that was hashed.
+ */
+function requireUtf8(encoding: string, place: string): void {
+  if (encoding === 'UTF8') return;
+  throw new StorageError(
+    'WRONG_ENCODING',
+    `the database ${place} is encoded in ${encoding}; UTF8 is needed: ` +
+      "create it with ENCODING 'UTF8' TEMPLATE template0",
+  );
 }
 
 /** @param version as in `server_version_num`, e.g. 150004. @throws StorageError SERVER_TOO_OLD */

@@ -21,3 +21,12 @@ export async function contractsThatDecided(prisma: PrismaClient, feedId: number)
             AND position(encode(c.digest, 'hex') IN a.detail) > 0) > 1)
     ORDER BY c.version`;
 }
+
+/** Every contract that a feed ever had, also those that decided nothing, in the order in which they first came. */
+export async function contractsOf(prisma: PrismaClient, feedId: number): Promise<StoredContract[]> {
+  return prisma.$queryRaw<StoredContract[]>`
+    SELECT f.id AS "feedId", f.name AS feed, encode(c.digest, 'hex') AS digest, c.file, c.source_text AS "sourceText"
+    FROM feed_contract c JOIN feed f ON f.id = c.feed_id
+    WHERE c.feed_id = ${feedId}
+    ORDER BY c.version`;
+}

@@ -5,6 +5,7 @@
 import type { Prisma, PrismaClient } from '../generated/prisma/client';
 import { takesFilePolicy } from '../contract/plan';
 import type { FeedContract, LoadedContract } from '../contract/types';
+import { insertContract, insertPolicy, recordActivation } from './activation-rows';
 import { readPolicies } from './policies';
 import type { Policies } from './policies';
 
@@ -44,10 +45,11 @@ export interface ActivationOptions {
   /** Goes back to a contract that was in force once: a person asks for it, a starting instance does not. */
   readonly restore?: boolean;
   /**
-   * Throws what is wrong among the contract and those in force for other feeds. Called while no other contract can come
-   * into force, so that two that overlap cannot both pass.
+   * Throws what is wrong among the contracts that will be in force: `others` stay as they are (no file, or an earlier
+   * one), `files` come or are in force already. Called while no other contract can come into force, so that two that
+   * overlap cannot both pass.
    */
-  readonly among?: (others: readonly StoredContract[]) => void;
+  readonly among?: (others: readonly StoredContract[], files: readonly LoadedContract[]) => void;
 }
 
 interface Head {
@@ -78,36 +80,104 @@ export async function contractByDigest(prisma: PrismaClient, feedId: number, dig
   return stored;
 }
 
-/**
- * Puts a contract in force, if it is new to its feed (design section 7, "the contract in force").
- * @throws ActivationRefused, or what `among` throws
- */
+/** `activateTogether` with one. */
 export async function activateContract(
   prisma: PrismaClient,
   loaded: LoadedContract,
   options: ActivationOptions,
 ): Promise<Activation> {
-  const { feed } = loaded.contract;
-  return prisma.$transaction(async (tx) => {
-    // Creating and changing are one at a time: the second of two waits here, also while there is no head yet.
-    await tx.$queryRaw`INSERT INTO feed (name) VALUES (${feed}) ON CONFLICT (name) DO NOTHING`;
-    const feedId = await lockFeed(tx, feed);
-    if (options.among !== undefined) options.among(await otherContracts(tx, feed));
-    const head = await lockHead(tx, feedId);
-    if (head === null) return create(tx, feedId, loaded, options);
-    const current = await currentContract(tx, feedId, head);
-    if (current.digest === loaded.digest) return { result: 'unchanged', feedId };
-    const known = await tx.feedContract.findFirst({ where: { feedId, digest: bytes(loaded.digest) } });
-    if (known !== null && options.restore !== true) return { result: 'drift', feedId };
-    const policies = await readPolicies(tx, feedId, head.policy_version);
-    checkActivation(loaded, { contract: options.parse(current), size: head.size, ...policies });
-    return change(tx, { feedId, head, policies, known: known?.version ?? null }, loaded, options);
-  });
+  return first(await activateTogether(prisma, [loaded], options));
 }
 
-async function lockFeed(tx: Transaction, name: string): Promise<number> {
-  const rows = await tx.$queryRaw<{ id: number }[]>`SELECT id FROM feed WHERE name = ${name} FOR UPDATE`;
-  return first(rows).id;
+/** Transactions that put many contracts in force wait for the batches under way of each of their feeds. */
+const ACTIVATION_TIMEOUT_MS = 120_000;
+
+/**
+ * Puts contracts in force that are new to their feeds (design section 7, "the contract in force"): all of them, or none
+ * where one is refused.
+ *
+ * Lock order: activations (one at a time, so which contracts are in force stands still from then on), the heads of the
+ * feeds that change, the administrative head. Nobody else holds two heads, so no two wait for each other.
+ *
+ * @param files of different feeds
+ * @returns in the order of the files
+ * @throws ActivationRefused, or what `among` throws
+ */
+export async function activateTogether(
+  prisma: PrismaClient,
+  files: readonly LoadedContract[],
+  options: ActivationOptions,
+): Promise<Activation[]> {
+  const work = async (tx: Transaction): Promise<Activation[]> => {
+    await tx.$queryRaw`SELECT 1 AS locked FROM pg_advisory_xact_lock(hashtext('replay-ledger/contracts'))`;
+    const candidates: Candidate[] = [];
+    for (const loaded of files) candidates.push(await findCandidate(tx, loaded, options));
+    await checkAmong(tx, candidates, options);
+    const heads = new Map<number, Head | null>();
+    for (const { feedId, verdict } of candidates) {
+      if (verdict === 'activated') heads.set(feedId, await lockHead(tx, feedId));
+    }
+    const activations: Activation[] = [];
+    for (const candidate of candidates) {
+      const head = heads.get(candidate.feedId) ?? null;
+      activations.push(await settle(tx, candidate, head, options));
+    }
+    return activations;
+  };
+  return prisma.$transaction(work, { timeout: ACTIVATION_TIMEOUT_MS, maxWait: ACTIVATION_TIMEOUT_MS });
+}
+
+interface Candidate {
+  readonly loaded: LoadedContract;
+  readonly feedId: number;
+  readonly verdict: Activation['result'];
+  /** Version that the contract has in the feed's history; null: it is new. */
+  readonly known: number | null;
+}
+
+async function findCandidate(
+  tx: Transaction,
+  loaded: LoadedContract,
+  { restore }: ActivationOptions,
+): Promise<Candidate> {
+  const { feed } = loaded.contract;
+  await tx.$executeRaw`INSERT INTO feed (name) VALUES (${feed}) ON CONFLICT (name) DO NOTHING`;
+  const { feedId, known, current } = first(
+    await tx.$queryRaw<{ feedId: number; known: number | null; current: boolean | null }[]>`
+      SELECT f.id AS "feedId", c.version AS known, c.version = h.contract_version AS current
+      FROM feed f
+      LEFT JOIN feed_head h ON h.feed_id = f.id
+      LEFT JOIN feed_contract c ON c.feed_id = f.id AND c.digest = decode(${loaded.digest}, 'hex')
+      WHERE f.name = ${feed}`,
+  );
+  if (current === true) return { loaded, feedId, known, verdict: 'unchanged' };
+  return { loaded, feedId, known, verdict: known !== null && restore !== true ? 'drift' : 'activated' };
+}
+
+/** What a file of `drift` says is not in force, so it can neither be wrong nor hide what is. */
+async function checkAmong(tx: Transaction, candidates: readonly Candidate[], { among }: ActivationOptions) {
+  if (among === undefined) return;
+  const files = candidates.filter(({ verdict }) => verdict !== 'drift').map(({ loaded }) => loaded);
+  const named = new Set(files.map(({ contract }) => contract.feed));
+  const inForce = await contractsInForce(tx);
+  among(
+    inForce.filter(({ feed }) => !named.has(feed)),
+    files,
+  );
+}
+
+async function settle(
+  tx: Transaction,
+  { loaded, feedId, verdict, known }: Candidate,
+  head: Head | null,
+  options: ActivationOptions,
+): Promise<Activation> {
+  if (verdict !== 'activated') return { result: verdict, feedId };
+  if (head === null) return create(tx, feedId, loaded, options);
+  const current = await currentContract(tx, feedId, head);
+  const policies = await readPolicies(tx, feedId, head.policy_version);
+  checkActivation(loaded, { contract: options.parse(current), size: head.size, ...policies });
+  return change(tx, { feedId, head, policies, known }, loaded, options);
 }
 
 async function lockHead(tx: Transaction, feedId: number): Promise<Head | null> {
@@ -170,55 +240,6 @@ async function latestVersion(tx: Transaction, feedId: number): Promise<number> {
   return _max.version ?? 0;
 }
 
-/** Waits for other activations that look at each other's contracts; taken before any head, so no lock order is broken. */
-async function otherContracts(tx: Transaction, feed: string): Promise<StoredContract[]> {
-  await tx.$queryRaw`SELECT 1 AS locked FROM pg_advisory_xact_lock(hashtext('replay-ledger/contracts'))`;
-  return (await contractsInForce(tx)).filter((other) => other.feed !== feed);
-}
-
-async function insertContract(
-  tx: Transaction,
-  feedId: number,
-  version: number,
-  firstPosition: bigint,
-  { digest, file, sourceText }: LoadedContract,
-  { actor, commit }: ActivationOptions,
-): Promise<void> {
-  await tx.$executeRaw`
-    INSERT INTO feed_contract (feed_id, version, digest, file, source_text, commit, first_position, actor, recorded_at)
-    VALUES (${feedId}, ${version}, decode(${digest}, 'hex'), ${file}, ${sourceText}, ${commit}, ${firstPosition},
-            ${actor}, clock_timestamp())`;
-}
-
-async function insertPolicy(
-  tx: Transaction,
-  feedId: number,
-  version: number,
-  firstPosition: bigint,
-  { contract, digest }: LoadedContract,
-  { actor, commit }: ActivationOptions,
-  reason: string,
-): Promise<void> {
-  const { windowSeconds, maxEntries, ordering, contiguous, maxSequenceJump } = contract.dedup;
-  await tx.$executeRaw`
-    INSERT INTO policy_version (feed_id, version, first_position, window_seconds, max_entries, ordering, contiguous,
-                                max_sequence_jump, origin, contract_digest, commit, actor, reason, recorded_at)
-    VALUES (${feedId}, ${version}, ${firstPosition}, ${windowSeconds}, ${maxEntries}, ${ordering}, ${contiguous},
-            ${maxSequenceJump}::numeric, 'CONTRACT', decode(${digest}, 'hex'), ${commit}, ${actor}, ${reason},
-            clock_timestamp())`;
-}
-
-async function recordActivation(
-  tx: Transaction,
-  feedId: number,
-  version: number,
-  { digest, file }: LoadedContract,
-  { actor, commit }: ActivationOptions,
-): Promise<void> {
-  const detail = JSON.stringify({ version, digest, file, commit });
-  await tx.$queryRaw`SELECT append_admin_event('CONTRACT_ACTIVATED', ${feedId}, ${actor}, ${detail})`;
-}
-
 /**
  * Whether a contract may follow the one in force.
  * @param inForce `size`: entries in the ledger
@@ -264,10 +285,6 @@ function refuseSmallWindow(loaded: LoadedContract, policies: Policies): void {
     `the policy in force for feed ${feed} has windowSeconds ${windowSeconds}, which does not exceed ` +
       `sessionExpirySeconds ${delivery.sessionExpirySeconds} + maxReplayDelaySeconds ${delivery.maxReplayDelaySeconds} = ${needed}`,
   );
-}
-
-function bytes(hex: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(hex, 'hex'));
 }
 
 function first<T>(rows: readonly T[]): T {

@@ -46,22 +46,19 @@ async function readFeed(prisma: PrismaClient, stored: StoredContract, contract: 
   };
 }
 
-/** Digests of the contracts in force, without their texts: cheap enough to ask every second. */
-export async function digestsInForce(
-  prisma: PrismaClient,
-): Promise<{ readonly feedId: number; readonly feed: string; readonly digest: string }[]> {
-  return prisma.$queryRaw`
+export interface DigestInForce {
+  readonly feedId: number;
+  readonly feed: string;
+  readonly digest: string;
+}
+
+/** `contractsInForce` without the texts: to see whether anything changed. */
+export async function digestsInForce(prisma: PrismaClient): Promise<DigestInForce[]> {
+  return prisma.$queryRaw<DigestInForce[]>`
     SELECT f.id AS "feedId", f.name AS feed, encode(c.digest, 'hex') AS digest
     FROM feed f
     JOIN feed_head h ON h.feed_id = f.id
     JOIN feed_contract c ON c.feed_id = f.id AND c.version = h.contract_version
     WHERE f.retired_at IS NULL
     ORDER BY f.name`;
-}
-
-/** @throws Error when there is no such feed */
-export async function digestInForce(prisma: PrismaClient, feedId: number): Promise<string> {
-  const found = (await digestsInForce(prisma)).find((feed) => feed.feedId === feedId);
-  if (found === undefined) throw new Error(`feed ${feedId} has no contract in force`);
-  return found.digest;
 }

@@ -18,6 +18,12 @@ export function createLeases(prisma: PrismaClient, owner: string, ttlMs: number)
         RETURNING 1 AS held`;
       return rows.length > 0;
     },
+    async renew(name) {
+      const extended = await prisma.$executeRaw`
+        UPDATE lease SET expires_at = clock_timestamp() + ${ttlMs}::integer * interval '1 millisecond'
+        WHERE name = ${name} AND owner = ${owner}`;
+      return extended > 0;
+    },
     async release(name) {
       await prisma.$executeRaw`DELETE FROM lease WHERE name = ${name} AND owner = ${owner}`;
     },

@@ -146,6 +146,8 @@ export interface LeaseRow {
 export interface Leases {
   /** Takes the lease if it is free, expired or ours already, and extends it. Answers whether we hold it now. */
   acquire(name: string): Promise<boolean>;
+  /** Extends the lease if it is ours; never takes a free one. Answers whether we hold it now. */
+  renew(name: string): Promise<boolean>;
   /** Gives it back, if it is ours. */
   release(name: string): Promise<void>;
   /** Leases that are held by anyone now. */

@@ -12,6 +12,8 @@ export type StorageErrorCode =
   | 'AUTHENTICATION_FAILED'
   | 'NO_SUCH_DATABASE'
   | 'SERVER_TOO_OLD'
+  /** The database is not UTF8. */
+  | 'WRONG_ENCODING'
   /** The role may not do what is needed. */
   | 'PRIVILEGE'
   /** Another process kept the migration lock for too long. */

@@ -11,6 +11,8 @@ export type MqttErrorCode =
   | 'TIMEOUT'
   /** The broker answered with a reason code of 0x80 or above (MQTT 5): it did not take the message. */
   | 'REFUSED'
+  /** A message before it was refused, so this one was held back to keep the order; nothing was sent. */
+  | 'HELD_BACK'
   /** A topic that cannot be published to (MQTT 3.1.1 section 4.7); nothing was sent. */
   | 'INVALID_TOPIC'
   /** The publisher was closed; the message may or may not have arrived. */

@@ -42,6 +42,11 @@ export interface SubscriberOptions {
   readonly tls?: TlsMaterial;
   readonly clientId: string;
   readonly filters: readonly string[];
+  /**
+   * What the session may still be subscribed to from before and should not be: a persistent session keeps every
+   * filter until it is unsubscribed. None of `filters` is among them. Default none.
+   */
+  readonly formerFilters?: readonly string[];
   readonly protocolVersion: 4 | 5;
   readonly sessionExpirySeconds: number;
   readonly keepaliveSeconds?: number;

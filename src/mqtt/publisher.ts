@@ -5,7 +5,8 @@
  * unacknowledged again after a reconnect, without DUP and behind the caller's back. So when a connection ends, every
  * publish that was given to us is rejected, those not yet sent as well: the relay starts again at the first row that is
  * not marked sent, and order by position is kept. Were the later ones sent while the earlier ones wait for their retry,
- * a consumer that guards by position would drop the earlier ones for good.
+ * a consumer that guards by position would drop the earlier ones for good. For the same reason a refusal by the broker
+ * rejects everything that has not been sent yet; what was in flight beside the refused message may have arrived before it.
  */
 import type { OutboundMessage, Publisher, TlsMaterial } from './port';
 import { Connection, type ConnectionSettings } from './connection';
@@ -45,8 +46,8 @@ const MAX_IN_FLIGHT = 1_000;
 const TOPIC_BYTES = 65_535;
 
 /**
- * Connects with the first `publish`. Rejections are `MqttError`; with `INVALID_TOPIC` and `NOT_CONNECTED` nothing was
- * sent, with `REFUSED` the broker did not take it, with the others it may or may not have arrived.
+ * Connects with the first `publish`. Rejections are `MqttError`; with `INVALID_TOPIC`, `NOT_CONNECTED` and
+ * `HELD_BACK` nothing was sent, with `REFUSED` the broker did not take it, with the others it may or may not have arrived.
  */
 export function createPublisher(options: PublisherOptions): Publisher {
   return new OutboxPublisher(options);
@@ -150,10 +151,17 @@ class OutboxPublisher implements Publisher {
       // After the end of the connection everything is rejected from one place.
       if (!connection.live) return;
       this.inFlight -= 1;
-      if (error) this.settle(entry, new MqttError('REFUSED', shortReason(error), { cause: error }));
+      if (error) this.refused(entry, error);
       else this.settle(entry, null);
       this.sendWaiting();
     });
+  }
+
+  private refused(entry: Pending, error: Error): void {
+    this.settle(entry, new MqttError('REFUSED', shortReason(error), { cause: error }));
+    for (const later of this.waiting.splice(0)) {
+      this.settle(later, new MqttError('HELD_BACK', 'not sent: the broker refused a message before it'));
+    }
   }
 
   private timedOut(entry: Pending): void {

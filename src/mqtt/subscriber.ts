@@ -6,7 +6,7 @@ import type { ReceivedDelivery, Subscriber, SubscriberEvent, SubscriberOptions }
 import { Connection, type ConnectionSettings } from './connection';
 import { Connector } from './connector';
 import { shortReason } from './errors';
-import { Intake, PacketReceipt } from './intake';
+import { PacketPump, PacketReceipt } from './packet-pump';
 
 export interface MqttSubscriberOptions extends SubscriberOptions {
   /** Name that the deliveries carry; `default` unless given. */
@@ -33,7 +33,7 @@ export function createSubscriber(options: MqttSubscriberOptions): Subscriber {
 class SessionSubscriber implements Subscriber {
   private readonly connector: Connector;
   private readonly settings: ConnectionSettings;
-  private intake: Intake | null = null;
+  private pump: PacketPump | null = null;
 
   constructor(private readonly options: MqttSubscriberOptions) {
     this.settings = {
@@ -66,13 +66,13 @@ class SessionSubscriber implements Subscriber {
   }
 
   resume(): void {
-    this.intake?.resume();
+    this.pump?.resume();
   }
 
   stopIntake(): void {
     // Not to reconnect either: on another connection there would be nothing to acknowledge.
     this.connector.stop();
-    this.intake?.stop();
+    this.pump?.stop();
   }
 
   acknowledge(deliveries: readonly ReceivedDelivery[]): number {
@@ -81,13 +81,13 @@ class SessionSubscriber implements Subscriber {
     for (const { acknowledgement } of deliveries) {
       if (!(acknowledgement instanceof PacketReceipt)) continue; // QoS 0
       const [first] = run;
-      if (first && first.intake !== acknowledgement.intake) {
-        written += first.intake.acknowledge(run);
+      if (first && first.pump !== acknowledgement.pump) {
+        written += first.pump.acknowledge(run);
         run = [];
       }
       run.push(acknowledgement);
     }
-    return written + (run[0]?.intake.acknowledge(run) ?? 0);
+    return written + (run[0]?.pump.acknowledge(run) ?? 0);
   }
 
   async close(): Promise<void> {
@@ -101,7 +101,7 @@ class SessionSubscriber implements Subscriber {
       ready: () => this.subscribe(connection),
     });
     // Before the first byte is read: messages of a resumed session come in the same chunk as the CONNACK.
-    this.intake = new Intake(connection, this.options.sink, this.options.broker ?? 'default');
+    this.pump = new PacketPump(connection, this.options.sink, this.options.broker ?? 'default');
     return connection;
   }
 
@@ -110,7 +110,10 @@ class SessionSubscriber implements Subscriber {
    * subscriptions, and then nothing would come, without an error. The broker sends retained messages again for it.
    */
   private subscribe(connection: Connection): void {
-    const { filters } = this.options;
+    const { filters, formerFilters = [] } = this.options;
+    // At every CONNACK too: a standby may come up with a session of before. The answer does not matter: what comes all
+    // the same is held, and the next CONNACK asks again.
+    if (formerFilters.length > 0) connection.client.unsubscribe([...formerFilters]);
     connection.client.subscribe([...filters], { qos: 1 }, (error, _asked, packet) => {
       // Out of MQTT.js' promise chain, where an exception would call this a second time.
       process.nextTick(() => this.subscribed(connection, error, packet?.granted));

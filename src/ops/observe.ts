@@ -4,6 +4,7 @@
  */
 import type { KeyedMessage } from '../contract/types';
 import { claimAt } from '../dedup/originals';
+import { deliverySize } from '../contract/delivery-size';
 import { claimKey } from '../dedup/state';
 import type { DecidedBatch } from '../dedup/state';
 import type { BatchToWrite, Locked } from '../ledger/port';
@@ -77,7 +78,7 @@ export class Observer {
         offer: (delivery) => {
           deliveriesReceived.inc({ feed, qos: String(delivery.qos) });
           deliveriesInFlight.inc({ feed });
-          bytesInFlight.inc({ feed }, delivery.payload.byteLength);
+          bytesInFlight.inc({ feed }, deliverySize(delivery));
           return options.sink.offer(delivery);
         },
       },
@@ -177,5 +178,5 @@ function knows(known: ReadonlyMap<string, number>, { keyVersion, key, former }: 
 }
 
 function bytesOf(deliveries: readonly ReceivedDelivery[]): number {
-  return deliveries.reduce((sum, { payload }) => sum + payload.byteLength, 0);
+  return deliveries.reduce((sum, delivery) => sum + deliverySize(delivery), 0);
 }

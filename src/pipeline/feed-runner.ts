@@ -5,16 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Subscriber, SubscriberEvent, SubscriberOptions } from '../mqtt/port';
 import type { FeedRuntime } from './feed';
 import { Intake } from './intake';
-import type { IntakeLimits } from './intake';
+import type { BatchLimits } from './intake';
 import { FeedWorker } from './worker';
 import type { WorkerOptions, WorkerPorts } from './worker';
 
 export interface RunnerOptions extends WorkerOptions {
-  readonly intake: IntakeLimits;
+  readonly intake: BatchLimits;
   /** How long stopping waits for what was taken to be landed. */
   readonly drainMs: number;
 }
 
+/** With the filters that the session had and the contract has not. */
 export type Connection = Omit<SubscriberOptions, 'filters' | 'sessionExpirySeconds' | 'sink' | 'onEvent'>;
 
 export interface RunnerPorts extends WorkerPorts {

@@ -5,20 +5,24 @@
  * should be read.
  * States: open (takes and gives) → closed (takes nothing new, gives what it has) → drained.
  */
+import { deliverySize } from '../contract/delivery-size';
 import type { DeliverySink, ReceivedDelivery } from '../mqtt/port';
 
-export interface IntakeLimits {
+/** How much a batch or the queue may hold. */
+export interface BatchLimits {
   readonly maxDeliveries: number;
+  /** Of their sizes: payload, topic and user properties (`deliverySize`). */
   readonly maxBytes: number;
 }
 
-export interface BatchLimits {
-  readonly maxDeliveries: number;
-  readonly maxBytes: number;
+/** A delivery that waits. Its size is kept, for it is asked for at every look at the queue. */
+interface Waiting {
+  readonly delivery: ReceivedDelivery;
+  readonly sizeBytes: number;
 }
 
 export class Intake implements DeliverySink {
-  private queue: ReceivedDelivery[] = [];
+  private queue: Waiting[] = [];
   private bytes = 0;
   private full = false;
   private closed = false;
@@ -26,15 +30,16 @@ export class Intake implements DeliverySink {
 
   /** @param onRoom called when the queue was full and half of it has been taken */
   constructor(
-    private readonly limits: IntakeLimits,
+    private readonly limits: BatchLimits,
     private readonly onRoom: () => void,
   ) {}
 
   offer(delivery: ReceivedDelivery): boolean {
     // Unacknowledged, so the broker delivers it again.
     if (this.closed) return false;
-    this.queue.push(delivery);
-    this.bytes += delivery.payload.byteLength;
+    const sizeBytes = deliverySize(delivery);
+    this.queue.push({ delivery, sizeBytes });
+    this.bytes += sizeBytes;
     this.wake();
     if (this.queue.length >= this.limits.maxDeliveries || this.bytes >= this.limits.maxBytes) this.full = true;
     return !this.full;
@@ -74,8 +79,8 @@ export class Intake implements DeliverySink {
   private countWithin(limits: BatchLimits): number {
     let count = 0;
     let bytes = 0;
-    for (const { payload } of this.queue) {
-      bytes += payload.byteLength;
+    for (const { sizeBytes } of this.queue) {
+      bytes += sizeBytes;
       if (count > 0 && (count >= limits.maxDeliveries || bytes > limits.maxBytes)) break;
       count += 1;
     }
@@ -84,9 +89,9 @@ export class Intake implements DeliverySink {
 
   private remove(count: number): readonly ReceivedDelivery[] {
     const batch = this.queue.splice(0, count);
-    for (const { payload } of batch) this.bytes -= payload.byteLength;
+    for (const { sizeBytes } of batch) this.bytes -= sizeBytes;
     this.signalRoom();
-    return batch;
+    return batch.map(({ delivery }) => delivery);
   }
 
   private signalRoom(): void {

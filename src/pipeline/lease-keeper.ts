@@ -15,8 +15,11 @@ export interface LeaseKeeperOptions {
   /** Instances that share the same names count each other: `consumer`, `relay`. */
   readonly group: string;
   readonly instanceId: string;
-  /** What is shared out, e.g. `feed/county-fire-cad/default`; asked at each turn, for feeds come while we run. */
-  readonly names: () => readonly string[];
+  /**
+   * What is shared out, e.g. `feed/county-fire-cad/default`. Asked at every turn: names may come, and one of ours that
+   * is not among them any more is given back. A rejection ends the turn, after our leases were renewed.
+   */
+  readonly names: () => Promise<readonly string[]>;
   readonly leases: Leases;
   /** Leases last this long from their last renewal; they are renewed three times as often. */
   readonly ttlMs: number;
@@ -74,9 +77,10 @@ export class LeaseKeeper {
 
   private async turn(): Promise<void> {
     const { leases, group } = this.options;
-    const names = this.options.names();
     await leases.acquire(this.instanceLease);
     await this.renew();
+    const names = await this.options.names();
+    for (const name of this.staying()) if (!names.includes(name)) void this.leave(name);
     const held = await leases.held();
     const instances = held.filter(({ name }) => name.startsWith(`instance/${group}/`)).length;
     const share = Math.ceil(names.length / Math.max(1, instances));
@@ -95,7 +99,8 @@ export class LeaseKeeper {
 
   private async renew(): Promise<void> {
     for (const name of [...this.ours]) {
-      if (await this.options.leases.acquire(name)) continue;
+      // Not acquired: one that was given back meanwhile would be ours again, with nobody consuming under it.
+      if (!this.ours.has(name) || (await this.options.leases.renew(name)) || !this.ours.has(name)) continue;
       this.options.log.warn({ lease: name }, 'another instance took over');
       this.ours.delete(name);
       void this.leave(name);

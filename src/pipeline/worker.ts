@@ -18,6 +18,7 @@ import { Backoff } from './backoff';
 import type { BackoffLimits } from './backoff';
 import type { ActiveContract, ContractSource, FeedRuntime } from './feed';
 import type { BatchLimits, Intake } from './intake';
+import { chunkLength, deliveriesOf } from './chunk';
 import { decodeAll } from './prepare';
 import type { Received } from './prepare';
 import { ContractChanged, processBatch } from './process-batch';
@@ -122,30 +123,30 @@ export class FeedWorker {
     this.ports.onStep('woken', this.feed.name);
   }
 
-  /** Answers the size of the ledger once every message of the deliveries has its entry. */
+  /**
+   * Answers the size of the ledger once every message of the deliveries has its entry. Messages are independent, so
+   * they may be committed in several transactions; the deliveries are acknowledged after the last one.
+   */
   private async commitAll({ deliveries, contract, received }: DecodedBatch): Promise<number> {
-    let current = received;
-    if (contract !== this.feed.active) current = decodeAll(this.feed.active, deliveries);
-    for (;;) {
+    let rest = contract === this.feed.active ? received : decodeAll(this.feed.active, deliveries);
+    let alone = 0; // of the next messages, how many go one by one
+    let size = 0;
+    while (rest.length > 0) {
+      const chunk = rest.slice(0, alone > 0 ? 1 : chunkLength(rest));
       try {
-        return await this.commit(current);
+        size = await (alone > 0 ? this.commitOne(chunk[0] as Received) : this.tryUntilDecided(chunk));
+        rest = rest.slice(chunk.length);
+        alone = Math.max(0, alone - 1);
       } catch (error) {
-        if (!(error instanceof ContractChanged)) throw error;
-        this.feed.active = await this.loadContract(error.digest);
-        current = decodeAll(this.feed.active, deliveries);
+        if (error instanceof ContractChanged) {
+          this.feed.active = await this.loadContract(error.digest);
+          rest = decodeAll(this.feed.active, deliveriesOf(rest));
+        } else if (isDataError(error)) {
+          this.ports.log.warn({ feed: this.feed.name, sqlState: error.sqlState }, 'a value was refused; isolating it');
+          alone = chunk.length;
+        } else throw error;
       }
     }
-  }
-
-  private async commit(received: readonly Received[]): Promise<number> {
-    try {
-      return await this.tryUntilDecided(received);
-    } catch (error) {
-      if (!isDataError(error)) throw error;
-      this.ports.log.warn({ feed: this.feed.name, sqlState: error.sqlState }, 'a value was refused; isolating it');
-    }
-    let size = 0;
-    for (const one of received) size = await this.commitOne(one);
     return size;
   }
 
@@ -172,16 +173,17 @@ export class FeedWorker {
     received: readonly Received[],
     { evenRefused = false }: { evenRefused?: boolean } = {},
   ): Promise<number> {
-    return this.retrying(
-      async () => {
-        const committed = await processBatch(this.batchPorts, this.feed, received, (feedId, id) =>
-          this.settle(feedId, id),
-        );
-        this.ports.onCommitted(this.feed.name, committed);
-        return committed.memory.size;
-      },
+    const committed = await this.retrying(
+      () => processBatch(this.batchPorts, this.feed, received, (feedId, id) => this.settle(feedId, id)),
       (error) => !(error instanceof ContractChanged) && (evenRefused || !isDataError(error)),
     );
+    try {
+      this.ports.onCommitted(this.feed.name, committed);
+    } catch (error) {
+      // What is committed must not be tried again because somebody who was told of it failed.
+      this.ports.log.error({ feed: this.feed.name, err: error }, 'a committed batch could not be observed');
+    }
+    return committed.memory.size;
   }
 
   private settle(feedId: number, batchId: string): Promise<boolean> {

@@ -2,25 +2,27 @@
  * Consumers: one runner a feed and broker, while its lease is ours (design section 9).
  */
 import { createLeases } from '../ledger/leases';
-import { digestInForce } from '../ledger/in-force';
 import type { Leases } from '../ledger/port';
-import { noteSession } from '../ledger/sessions';
 import { createLedgerStore } from '../ledger/store';
 import type { SubscriberEvent } from '../mqtt/port';
 import { createSubscriber } from '../mqtt/subscriber';
 import type { Health } from '../ops/health';
 import type { Metrics } from '../ops/metrics';
 import { Observer } from '../ops/observe';
-import type { FeedRuntime } from '../pipeline/feed';
+import type { Logger } from '../ops/port';
+import type { ContractSource, FeedRuntime } from '../pipeline/feed';
 import { FeedRunner } from '../pipeline/feed-runner';
 import type { Connection, RunnerOptions, RunnerPorts } from '../pipeline/feed-runner';
 import { LeaseKeeper } from '../pipeline/lease-keeper';
 import type { Step } from '../pipeline/process-batch';
 import type { Window } from '../window/window';
-import { contractSource } from './contracts';
+import { contractSource, formerFilters } from './contracts';
+import { FeedConsumer } from './feed-consumer';
+import { FeedsInForce } from './feeds-in-force';
+import type { FeedInForce } from './feeds-in-force';
 import { BROKER, instanceName } from './parts';
-import { Runners } from './runners';
 import type { Parts } from './parts';
+import { SessionNotes } from './session-notes';
 
 export interface ConsumerParts extends Parts {
   readonly window: Window;
@@ -37,77 +39,130 @@ const BATCH_MAX_BYTES = 1_048_576;
 const DRAIN_MS = 20_000;
 
 export function startConsumers(parts: ConsumerParts): void {
-  const { config, log, database, feeds, follower, health, metrics, cleanup } = parts;
+  const { config, log, database, metrics, cleanup } = parts;
   const instanceId = instanceName(database.kind);
   const leases = createLeases(database.prisma, instanceId, config.leaseTtlMs);
-  const byLease = new Map(feeds.map((feed) => [leaseOf(feed), feed]));
+  const contracts = contractSource(database, config.maxPayloadBytes);
+  const feeds = new FeedsInForce(parts.feeds, database, contracts, log);
+  const byLease = new Map<string, FeedInForce>();
+  /** Feeds whose series have begun. */
+  const begun = new Set(parts.feeds.map(({ name }) => name));
+  const consumers = new Map<string, Consumption>();
   const observer = new Observer(metrics);
-  const ports = runnerPorts(parts, observer);
-  const runners = new Runners((name, feed) => {
-    const observed = { ...ports, createSubscriber: observedSubscriber(observer, feed) };
-    return new FeedRunner(
-      observed,
-      feed,
-      connectionOf(parts, feed, () => mayConnect(leases, name)),
-      options(parts),
-    );
-  }, ports.contracts);
+  const ports = runnerPorts(parts, observer, contracts);
   metrics.beforeScrape(() => {
-    for (const { feed, waiting } of runners.list()) metrics.deliveriesWaiting.set({ feed }, waiting);
-  });
-  follower.listen({
-    added: (feed) => {
-      metrics.begin(feed.name);
-      byLease.set(leaseOf(feed), feed);
-    },
-    changed: (feed, digest) => runners.follow(leaseOf(feed), digest),
+    for (const { feed, consumer } of consumers.values())
+      metrics.deliveriesWaiting.set({ feed: feed.name }, consumer.waiting);
   });
 
   const keeper = new LeaseKeeper({
     group: 'consumer',
     instanceId,
-    names: () => [...byLease.keys()],
+    names: async () => {
+      byLease.clear();
+      for (const one of await feeds.read()) {
+        byLease.set(`feed/${one.feed.name}/${BROKER}`, one);
+        if (!begun.has(one.feed.name)) metrics.begin(one.feed.name);
+        begun.add(one.feed.name);
+      }
+      for (const [name, { contract }] of byLease) consumers.get(name)?.consumer.inForce(contract);
+      return [...byLease.keys()];
+    },
     leases,
     ttlMs: config.leaseTtlMs,
     log,
     onAcquired: async (name) => {
-      const feed = byLease.get(name);
-      if (feed === undefined) return;
-      const digest = await digestInForce(database.prisma, feed.feedId);
-      await runners.start(name, feed, digest);
-      observer.leaseTaken(feed.name);
+      const one = byLease.get(name);
+      if (one === undefined) return;
+      const consumption = consume(parts, ports, observer, one.feed, () => mayConnect(leases, name));
+      consumers.set(name, consumption);
+      await consumption.consumer.start(one.contract);
     },
     onLost: async (name) => {
-      await runners.stop(name);
-      const feed = byLease.get(name);
-      if (feed === undefined) return;
-      health.feedReleased(feed.name);
-      observer.leaseGiven(feed.name);
+      const consumption = consumers.get(name);
+      await consumption?.stop();
+      consumers.delete(name);
     },
   });
   cleanup.add('consumers', () => keeper.stop());
   keeper.start();
 }
 
-function leaseOf(feed: FeedRuntime): string {
-  return `feed/${feed.name}/${BROKER}`;
+interface Consumption {
+  readonly feed: FeedRuntime;
+  readonly consumer: FeedConsumer;
+  stop(): Promise<void>;
 }
 
-function runnerPorts(parts: ConsumerParts, observer: Observer): Omit<RunnerPorts, 'createSubscriber'> {
-  const { config, log, database, window, wakeUps, health, onStep } = parts;
+type SharedPorts = Omit<RunnerPorts, 'createSubscriber' | 'onSubscriberEvent'>;
+
+/** A consumer of one feed, with the parts of this process that watch it. */
+function consume(
+  parts: ConsumerParts,
+  ports: SharedPorts,
+  observer: Observer,
+  feed: FeedRuntime,
+  mayConnect: () => Promise<boolean>,
+): Consumption {
+  const { log, health, database } = parts;
+  const notes = sessionNotes(parts, feed);
+  const runnerPorts: RunnerPorts = {
+    ...ports,
+    createSubscriber: observedSubscriber(observer, feed),
+    onSubscriberEvent: (_, event) => {
+      health.subscriberEvent(feed.name, event);
+      observer.subscriberEvent(feed.name, event);
+      if (event.type === 'connected') notes.connected(event.sessionPresent);
+      logEvent(log, feed.name, event);
+    },
+  };
+  const consumer = new FeedConsumer({
+    feed,
+    log,
+    formerFilters: (feedId, topics) => formerFilters(database, feedId, topics),
+    createRunner: (former) => {
+      observer.leaseTaken(feed.name);
+      const connection = { ...connectionOf(parts, feed, mayConnect), formerFilters: former };
+      return new FeedRunner(runnerPorts, feed, connection, options(parts));
+    },
+    onRunnerEnded: () => {
+      health.feedReleased(feed.name);
+      observer.leaseGiven(feed.name);
+    },
+  });
+  const stop = async (): Promise<void> => {
+    await consumer.stop();
+    await notes.stop();
+  };
+  return { feed, consumer, stop };
+}
+
+function sessionNotes({ config, log, database, metrics }: ConsumerParts, feed: FeedRuntime): SessionNotes {
+  return new SessionNotes({
+    database,
+    feedId: feed.feedId,
+    feed: feed.name,
+    clientId: clientIdOf(config.mqttClientIdPrefix, feed),
+    retry: RETRY,
+    log,
+    onNoted: (state) => {
+      if (state !== 'lost') return;
+      metrics.sessionsLost.inc({ feed: feed.name });
+      log.warn({ feed: feed.name }, 'the broker lost our session: messages may be lost');
+    },
+  });
+}
+
+function runnerPorts(parts: ConsumerParts, observer: Observer, contracts: ContractSource): SharedPorts {
+  const { log, database, window, wakeUps, onStep } = parts;
   return {
     ledger: createLedgerStore(database.prisma, { transactionTimeoutMs: TRANSACTION_TIMEOUT_MS }),
     window: observer.window(window),
     wakeUps,
-    contracts: contractSource(database, config.maxPayloadBytes),
+    contracts,
     log,
     onStep,
     onCommitted: (feed, committed) => observer.committed(feed, committed),
-    onSubscriberEvent: (feed, event) => {
-      health.subscriberEvent(feed.name, event);
-      observer.subscriberEvent(feed.name, event);
-      logEvent(parts, feed, event);
-    },
   };
 }
 
@@ -144,33 +199,25 @@ function clientIdOf(prefix: string, feed: FeedRuntime): string {
 /** A session is connected only under its lease; where that cannot be known, the broker keeps the messages. */
 async function mayConnect(leases: Leases, name: string): Promise<boolean> {
   try {
-    return await leases.acquire(name);
+    // Renewed, never taken: a lease that was just given back belongs to whoever takes it next.
+    return await leases.renew(name);
   } catch {
     return false; // The keeper reports that the database is away.
   }
 }
 
-function logEvent(parts: ConsumerParts, feed: FeedRuntime, event: SubscriberEvent): void {
-  const { log, database, config, metrics } = parts;
+function logEvent(log: Logger, feed: string, event: SubscriberEvent): void {
   switch (event.type) {
     case 'connected':
-      log.info({ feed: feed.name, sessionPresent: event.sessionPresent }, 'connected to the broker');
-      noteSession(database.prisma, feed.feedId, clientIdOf(config.mqttClientIdPrefix, feed), event.sessionPresent).then(
-        (state) => {
-          if (state !== 'lost') return;
-          metrics.sessionsLost.inc({ feed: feed.name });
-          log.warn({ feed: feed.name }, 'the broker lost our session: messages may be lost');
-        },
-        (error: unknown) => log.warn({ feed: feed.name, err: error }, 'the session could not be noted'),
-      );
+      log.info({ feed, sessionPresent: event.sessionPresent }, 'connected to the broker');
       return;
     case 'disconnected':
-      log.warn({ feed: feed.name, reason: event.reason }, 'not connected to the broker');
+      log.warn({ feed, reason: event.reason }, 'not connected to the broker');
       return;
     case 'refused':
-      log.error({ feed: feed.name, filters: event.filters, reason: event.reason }, 'the broker refused a subscription');
+      log.error({ feed, filters: event.filters, reason: event.reason }, 'the broker refused a subscription');
       return;
     case 'subscribed':
-      log.debug({ feed: feed.name, filters: event.filters }, 'subscribed');
+      log.debug({ feed, filters: event.filters }, 'subscribed');
   }
 }

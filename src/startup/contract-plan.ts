@@ -6,11 +6,11 @@ import { gradeOf, isPending, planFeed, planWithoutFile } from '../contract/plan'
 import type { FeedPlan, Grade } from '../contract/plan';
 import type { LoadedContract } from '../contract/types';
 import type { Database } from '../ledger/client';
-import { ActivationRefused, activateContract, checkActivation } from '../ledger/feeds';
+import { ActivationRefused, checkActivation } from '../ledger/feeds';
 import type { Activation } from '../ledger/feeds';
 import { readInForce } from '../ledger/in-force';
 import type { FeedInForce } from '../ledger/in-force';
-import { reload } from './contracts';
+import { putInForce, reload } from './contracts';
 import { StartError } from './parts';
 
 export interface PlannedFeed extends FeedPlan {
@@ -70,13 +70,8 @@ export async function applyContracts(
   const refusals = feeds.flatMap(({ refusal }) => (refusal === null ? [] : [refusal]));
   const problems = [...errors.map(formatContractError), ...refusals];
   if (problems.length > 0) throw new StartError(problems.join('\n'));
-  const applied: Applied[] = [];
-  for (const loaded of files) {
-    const options = { ...by, restore: true, parse: (stored: Parameters<typeof reload>[0]) => reload(stored).contract };
-    const activation = await activateContract(database.prisma, loaded, options);
-    applied.push({ feed: loaded.contract.feed, file: loaded.file, activation });
-  }
-  return applied;
+  const activated = await putInForce(database, files, { ...by, restore: true });
+  return activated.map(({ loaded, activation }) => ({ feed: loaded.contract.feed, file: loaded.file, activation }));
 }
 
 function planOne(inForce: FeedInForce | null, loaded: LoadedContract): PlannedFeed {

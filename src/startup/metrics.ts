@@ -12,7 +12,6 @@ export function openMetrics(database: Database, feeds: readonly FeedRuntime[], f
   });
   metrics.beforeScrape(() => {
     metrics.contractErrors.reset();
-    // `feeds` grows while we run.
     for (const { name } of feeds) metrics.contractErrors.set({ feed: name }, 0);
     for (const { feed } of files.errors) metrics.contractErrors.inc({ feed: feed ?? '' });
   });

@@ -6,15 +6,12 @@ import type { WakeUps } from '../live/port';
 import type { Cleanup } from '../ops/cleanup';
 import type { Logger } from '../ops/port';
 import type { FeedRuntime } from '../pipeline/feed';
-import type { FeedFollower } from './follow';
 
 export interface Parts {
   readonly config: Config;
   readonly log: Logger;
   readonly database: Database;
   readonly feeds: readonly FeedRuntime[];
-  /** Tells of feeds and contracts that come later. */
-  readonly follower: FeedFollower;
   readonly wakeUps: WakeUps;
   readonly mqttUrls: readonly string[];
   readonly cleanup: Cleanup;

@@ -1,6 +1,7 @@
 /**
  * Relays: one a feed that forwards, while its lease is ours (design section 7).
  */
+import { digestsInForce } from '../ledger/in-force';
 import { createLeases } from '../ledger/leases';
 import { createOutbox } from '../ledger/outbox';
 import type { Outbox } from '../ledger/port';
@@ -11,22 +12,25 @@ import { Relay } from '../pipeline/relay';
 import { instanceName } from './parts';
 import type { Parts } from './parts';
 
+type RelayedFeed = Pick<FeedRuntime, 'feedId' | 'name'>;
+
 export function startRelays(parts: Parts): void {
-  const { config, log, database, feeds, follower, cleanup } = parts;
+  const { config, log, database, cleanup } = parts;
   const instanceId = instanceName(database.kind);
   const outbox = createOutbox(database.prisma);
-  const byLease = new Map(feeds.map((feed) => [`relay/${feed.name}`, feed]));
+  const byLease = new Map<string, RelayedFeed>();
   const running = new Map<string, () => Promise<void>>();
 
-  // The keeper asks for the names at each of its turns.
-  follower.listen({
-    added: (feed) => byLease.set(`relay/${feed.name}`, feed),
-    changed: () => Promise.resolve(),
-  });
   const keeper = new LeaseKeeper({
     group: 'relay',
     instanceId,
-    names: () => [...byLease.keys()],
+    names: async () => {
+      // Also feeds that another instance brought since this one started.
+      for (const { feedId, feed } of await digestsInForce(database.prisma)) {
+        byLease.set(`relay/${feed}`, { feedId, name: feed });
+      }
+      return [...byLease.keys()];
+    },
     leases: createLeases(database.prisma, instanceId, config.leaseTtlMs),
     ttlMs: config.leaseTtlMs,
     log,
@@ -46,7 +50,7 @@ export function startRelays(parts: Parts): void {
   keeper.start();
 }
 
-function startRelay(parts: Parts, outbox: Outbox, feed: FeedRuntime): () => Promise<void> {
+function startRelay(parts: Parts, outbox: Outbox, feed: RelayedFeed): () => Promise<void> {
   const { config, log, wakeUps, mqttUrls } = parts;
   const publisher = createPublisher({
     urls: mqttUrls,

@@ -100,7 +100,8 @@ async function run(batches: readonly string[][], trouble: WindowInTrouble) {
 }
 
 describe('one script of deliveries', () => {
-  const seed = randomInt(1, 2_147_483_646);
+  // A script of its own for every long run; one in a hundred or so lacks a kind of decision.
+  const seed = process.env.LONG === '1' ? randomInt(1, 2_147_483_646) : 20_261_129;
   const batches = script(seed);
   let expected: Awaited<ReturnType<typeof decided>>;
 

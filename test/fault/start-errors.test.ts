@@ -19,7 +19,9 @@ async function setUp(env: Readonly<Record<string, string>> = {}): Promise<AppSet
 }
 
 function serve(setup: AppSetup, ...args: string[]): TestProcess {
-  return startProduct(['serve', ...args], { env: { ...appEnvironment(setup), LOG_LEVEL: 'info' } });
+  return startProduct(['serve', ...args], {
+    env: appEnvironment({ ...setup, env: { LOG_LEVEL: 'info', ...setup.env } }),
+  });
 }
 
 /** The message of a product that did not start: what it says beside its log. */
@@ -160,7 +162,7 @@ describe('what is only a hint, or comes back by itself, does not stop the start'
   it('Redis cannot be reached: it decides without', async () => {
     const broker = await startMosquitto();
     const redisUrl = `redis://:${SECRET}@127.0.0.1:${await freePort()}`;
-    const setup: AppSetup = { ...(await setUp()), mqttUrl: broker.url, redisUrl };
+    const setup: AppSetup = { ...(await setUp()), mqttUrl: broker.url, redisUrl, env: { LOG_LEVEL: 'debug' } };
     const product = serve(setup, '--role', 'consumer');
     await consumes(product, FEED);
     const messages = faultMessages(2, 1, 5);

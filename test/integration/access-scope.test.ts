@@ -253,7 +253,8 @@ describe('a reader of one agency', () => {
   });
 
   it('sees no administrative act, and cannot find out about a feed by trying one', async () => {
-    const LOG = '{ adminLog { nodes { kind detail feed { name } } pageInfo { endCursor hasNextPage hasPreviousPage } } }';
+    const LOG =
+      '{ adminLog { nodes { kind detail feed { name } } pageInfo { endCursor hasNextPage hasPreviousPage } } }';
     expect(exposed(await askAll(LOG))).toMatch(/CONTRACT_ACTIVATED.*cad-zulu/);
     expect((await ask(LOG)).data?.adminLog).toEqual({
       nodes: [],
@@ -261,7 +262,9 @@ describe('a reader of one agency', () => {
     });
     const UPDATE = 'mutation ($input: UpdateDedupPolicyInput!) { updateDedupPolicy(input: $input) { keysLeaving } }';
     for (const feed of ['cad-zulu', 'cad-north', 'never-was']) {
-      const { errors } = await ask(UPDATE, { input: { feed, expectedVersion: 1, reason: 'x', policy: { maxEntries: 9 } } });
+      const { errors } = await ask(UPDATE, {
+        input: { feed, expectedVersion: 1, reason: 'x', policy: { maxEntries: 9 } },
+      });
       expect(errors?.map(({ message, extensions }) => [message, extensions.code])).toEqual([
         ['the role reviewer may not do this', 'FORBIDDEN'],
       ]);
@@ -274,7 +277,17 @@ describe('a reader of one agency', () => {
       Object.keys((buildApiSchema().getType(type) as unknown as { getFields(): object }).getFields());
     const asked = new Set(`${DECISION} ${FEED} ${INCIDENT} ${SOURCE}`.match(/\w+/g));
     const harmless = ['term', 'keyVersion', 'policyVersion', 'contractDigest', 'recordedAt', 'occurredAt', 'broker'];
-    harmless.push('qos', 'dup', 'retained', 'itemIndex', 'leafHash', 'contract', 'contractError', 'retiredAt', 'createdAt');
+    harmless.push(
+      'qos',
+      'dup',
+      'retained',
+      'itemIndex',
+      'leafHash',
+      'contract',
+      'contractError',
+      'retiredAt',
+      'createdAt',
+    );
     for (const type of ['Decision', 'Feed', 'Incident', 'IncidentField', 'IncidentSource', 'Source']) {
       const rest = fieldsOf(type).filter((field) => !asked.has(field) && !harmless.includes(field));
       expect([type, rest]).toEqual([type, []]);

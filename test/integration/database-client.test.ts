@@ -244,6 +244,17 @@ describe('what cannot be opened says why, in one line and without the password',
     expect(message).toContain('nowhere');
   });
 
+  test.each(['LATIN1', 'SQL_ASCII'])('a database in %s, which cannot hold every message', async (encoding) => {
+    const name = `test_${encoding.toLowerCase()}_${process.pid}`;
+    await withClient(url, (client) =>
+      client.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`),
+    );
+    onCleanup(async () => void (await withClient(url, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`))));
+    const { code, message } = await refusal((target) => (target.pathname = `/${name}`));
+    expect(code).toBe('WRONG_ENCODING');
+    expect(message).toContain(`is encoded in ${encoding}; UTF8 is needed`);
+  });
+
   test('no such role', async () => {
     expect((await refusal((target) => (target.username = 'nobody_here'))).code).toBe('AUTHENTICATION_FAILED');
   });

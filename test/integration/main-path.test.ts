@@ -1,5 +1,5 @@
 import { b, delivery, startPipeline } from '../support/pipeline';
-import { expectSoundLedger, readIncident } from '../support/ledger';
+import { expectSoundLedger, query, readIncident } from '../support/ledger';
 
 const outcomes = (entries: { outcome: string }[]) => entries.map(({ outcome }) => outcome);
 
@@ -37,5 +37,29 @@ describe('the main path', () => {
       'acknowledged',
       'woken',
     ]);
+  });
+
+  it('does not repeat what is committed because an observer failed', async () => {
+    const path = await startPipeline({
+      onCommitted: () => {
+        throw new Error('the observer failed');
+      },
+    });
+    await path.deliver(b(1), '{', b(2));
+    expect(outcomes(await expectSoundLedger(path.url, path.feed.name))).toEqual([
+      'APPLIED',
+      'MALFORMED_REJECTED',
+      'APPLIED',
+    ]);
+  });
+
+  it('keeps the bytes that it could not keep before, once the limit allows them', async () => {
+    const path = await startPipeline({ maxPayloadBytes: 1024 });
+    const large = b(1, { note: 'x'.repeat(2000) });
+    expect(outcomes(await path.deliver(large))).toEqual(['MALFORMED_REJECTED']);
+    await path.stop();
+    const raised = await startPipeline({ url: path.url });
+    expect(outcomes(await raised.deliver(large))).toEqual(['APPLIED']);
+    expect(await query(path.url, 'SELECT length(bytes) AS bytes FROM payload')).toEqual([{ bytes: large.length }]);
   });
 });

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OutboundMessage, Publisher } from '../../src/mqtt/port';
+import type { MqttError } from '../../src/mqtt/errors';
 import { toEnvelope } from '../../src/mqtt/envelope';
 import { createPublisher, type PublisherOptions } from '../../src/mqtt/publisher';
 import { onCleanup } from '../support/cleanup';
@@ -184,6 +185,30 @@ describe('publishing', () => {
     await publisher.close();
     await pending;
     await expect(publisher.publish(message('2'))).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+
+  it('sends nothing more of what was given when the broker refuses a message', async () => {
+    const narrow = await startMosquitto({ maxInflightMessages: 2 });
+    const proxy = await startProxy(narrow.port);
+    const sent = wireLog();
+    proxy.onClientData(sent.hook);
+    // mosquitto closes the connection when it refuses; a broker whose quota is exceeded (0x97) goes on. Nobody listens,
+    // so its PUBACKs say 0x10 (no matching subscribers), and the first of them is made into that.
+    let refused = false;
+    proxy.onServerData((chunk) => {
+      if (refused || chunk[0] !== PACKET.PUBACK << 4 || chunk[1] !== 3) return;
+      refused = true;
+      chunk[4] = 0x97;
+    });
+    const publisher = open({ urls: [`mqtt://127.0.0.1:${proxy.port}`], protocolVersion: 5 });
+    const given = Array.from({ length: 6 }, (_, index) => publisher.publish(message(String(index))));
+    const outcomes = await Promise.allSettled(given);
+    const codes = outcomes.map((one) => (one.status === 'fulfilled' ? 'taken' : (one.reason as MqttError).code));
+    expect(codes).toEqual(['REFUSED', 'taken', 'HELD_BACK', 'HELD_BACK', 'HELD_BACK', 'HELD_BACK']);
+    expect(sent.count(PACKET.PUBLISH)).toBe(2);
+    await publisher.publish(message('again'));
+    await publisher.close();
+    await narrow.kill9();
   });
 
   it('reports a message that an MQTT 5 broker refuses', async () => {

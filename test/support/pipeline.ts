@@ -111,6 +111,8 @@ export interface PipelineOptions {
   readonly poolSize?: number;
   readonly batchMaxDeliveries?: number;
   readonly onStep?: (step: Step) => void;
+  readonly onCommitted?: () => void;
+  readonly maxPayloadBytes?: number;
   readonly transactionTimeoutMs?: number;
 }
 
@@ -130,7 +132,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Test
   onCleanup(() => database.close());
   const loaded = parseContract(options.contract ?? caseContract());
   const { feedId } = await activate(database, loaded);
-  const contracts = contractSource(database, 1_048_576);
+  const contracts = contractSource(database, options.maxPayloadBytes ?? 1_048_576);
   const feed: FeedRuntime = {
     feedId,
     name: loaded.contract.feed,
@@ -148,7 +150,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Test
       contracts,
       wakeUps,
       log: createLogger(process.env.TEST_LOG_LEVEL ?? 'silent'),
-      onCommitted: () => undefined,
+      onCommitted: () => options.onCommitted?.(),
       onStep: (step) => {
         steps.push(step);
         options.onStep?.(step);

@@ -1,4 +1,5 @@
 import {
+  MAX_EXPONENT_DIGITS,
   addDecimals,
   compareDecimals,
   integerOfNumber,
@@ -46,6 +47,8 @@ describe('readDecimal', () => {
     [`0.${NINES}9`, 'number_out_of_range'],
     ['1e400000000', 'number_out_of_range'],
     ['-1e-400000000000000000000', 'number_out_of_range'],
+    [`1e${'0'.repeat(200)}2`, '100'],
+    [`1e-${'0'.repeat(200)}2`, '0.01'],
     ['', 'not_a_number'],
     [' 1', 'not_a_number'],
     ['1 ', 'not_a_number'],
@@ -60,6 +63,31 @@ describe('readDecimal', () => {
     ['1\n', 'not_a_number'],
   ])('%s reads %s', (text, expected) => {
     expect(outcome(text)).toBe(expected);
+  });
+});
+
+describe('an exponent', () => {
+  const longest = '9'.repeat(MAX_EXPONENT_DIGITS);
+
+  test('of 100 digits is exact', () => {
+    expect(decimal(`1e${longest}`).exponent).toBe(BigInt(longest));
+    expect(compareDecimals(decimal(`1e-${longest}`), decimal(`10e-${longest}`))).toBe(-1);
+    expect(decimal(`1e${'0'.repeat(500)}${longest}`)).toEqual(decimal(`1e${longest}`));
+  });
+
+  test.each(['', '+', '-'])('of more is out of range, and nothing is computed (sign "%s")', (sign) => {
+    const outOfRange = { ok: false, reason: 'number_out_of_range' };
+    const computed = jest.spyOn(globalThis, 'BigInt');
+    try {
+      for (const text of [`1e${sign}1${longest}`, `-7.5E${sign}${'9'.repeat(1_000_000)}`]) {
+        expect(parseDecimal(text)).toEqual(outOfRange);
+        expect(readDecimal(text)).toEqual(outOfRange);
+        expect(integerOfNumber(text)).toEqual({ ok: false, why: 'too_long' });
+      }
+      expect(computed).not.toHaveBeenCalled();
+    } finally {
+      computed.mockRestore();
+    }
   });
 });
 

@@ -62,6 +62,11 @@ describe('a delivery that is one message', () => {
     expect(decodeOne(two, B(9), { topic: 'b/x' }).kind).toBe('keyed');
   });
 
+  test('too large comes before a foreign topic: by that reason the bytes are not stored', () => {
+    const large = decodeAll(feed, B(1), { topic: 'elsewhere' }, { maxPayloadBytes: 10 });
+    expect(reasons(large)).toEqual(['payload_too_large']);
+  });
+
   test('C022: what is no JSON is malformed, and says where', () => {
     expect(decodeOne(feed, '{"agency":')).toEqual({
       kind: 'malformed',
@@ -181,6 +186,21 @@ describe('a delivery with items', () => {
       `{"features":[${features.join(',')}]}`,
     );
     expect(new Set(messages.map((message) => (message.kind === 'keyed' ? message.key : ''))).size).toBe(2500);
+  });
+
+  test('a number with an exponent beyond reckoning spoils its item, not the rest', () => {
+    const item = (seq: number, n: string): string => `{"agency":"NFD","src":"e1","seq":${seq},"n":${n}}`;
+    const exponent = '9'.repeat(100);
+    const payload = wrap(item(1, `1e${exponent}`), item(2, `1e9${exponent}`), item(3, `-1.5E-9${exponent}`), B(4));
+    expect(decodeAll(batch, payload)).toMatchObject([
+      { kind: 'keyed' },
+      { kind: 'malformed', itemIndex: 1, reason: 'exponent_too_long' },
+      { kind: 'malformed', itemIndex: 2, reason: 'exponent_too_long' },
+      { kind: 'keyed' },
+    ]);
+    expect(reasons(decodeAll(feed, item(1, `1e${'9'.repeat(1_000_000)}`)))).toEqual(['exponent_too_long']);
+    const [zeros] = decodeAll(feed, item(1, `1e${'0'.repeat(1000)}2`));
+    expect(zeros).toEqual(decodeOne(feed, item(1, '100')));
   });
 
   test('more items than the limit are one malformed message', () => {

@@ -97,6 +97,18 @@ describe('rules', () => {
 });
 
 describe('values', () => {
+  test.each<[string, EffectRule]>([
+    ['set', set([{ pointer: '/v' }])],
+    ['append', { do: 'append', when: [], field: 'log', value: [{ pointer: '/v' }] }],
+  ])('%s writes up to 64 KiB of canonical JSON', (_, rule) => {
+    const written = (letters: string): unknown => outcome(planOf(feed(rule), `"v":"${letters}"`));
+    expect(written('x'.repeat(65_534))).toHaveLength(1);
+    expect(written('x'.repeat(65_535))).toBe('value_too_large');
+    // Two bytes each.
+    expect(written('é'.repeat(32_767))).toHaveLength(1);
+    expect(written('é'.repeat(32_768))).toBe('value_too_large');
+  });
+
   test.each([
     ['3', '3'],
     ['-0', '0'],

@@ -7,7 +7,7 @@ import {
   sharedLevel,
   type TemplateValues,
 } from '../../src/contract/template';
-import { MessageReader } from '../../src/contract/values';
+import { DeliveryValues, MessageReader } from '../../src/contract/values';
 
 function values(
   members: Record<string, JsonValue>,
@@ -16,7 +16,7 @@ function values(
 ): TemplateValues {
   const message = new Map(Object.entries(members));
   return {
-    reader: new MessageReader(message, message, { topic, userProperties: {} }),
+    reader: new MessageReader(message, new DeliveryValues(message, { topic, userProperties: {} })),
     identity: { agency: 'NFD', sourceId: 'e1', epoch: null, sequence: '1', eventId: null },
     incidentId,
   };

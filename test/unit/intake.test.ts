@@ -8,10 +8,13 @@ function texts(batch: readonly { payload: Uint8Array }[] | null): string[] | nul
   return batch && batch.map(({ payload }) => Buffer.from(payload).toString());
 }
 
+/** Without a topic, so that its size is that of the text. */
+const sized = (text: string) => delivery(text, { topic: '' });
+
 function start(limits = ROOMY): { intake: Intake; rooms: () => number; offer: (...texts: string[]) => boolean[] } {
   let rooms = 0;
   const intake = new Intake(limits, () => (rooms += 1));
-  return { intake, rooms: () => rooms, offer: (...payloads) => payloads.map((text) => intake.offer(delivery(text))) };
+  return { intake, rooms: () => rooms, offer: (...payloads) => payloads.map((text) => intake.offer(sized(text))) };
 }
 
 describe('Intake', () => {
@@ -31,6 +34,17 @@ describe('Intake', () => {
     expect(texts(await intake.take(limits))).toEqual(['1']);
     expect(texts(await intake.take(limits))).toEqual(['larger than the bound']);
     expect(texts(await intake.take(limits))).toEqual(['2']);
+  });
+
+  it.each([
+    ['topic', { topic: 'x'.repeat(600) }],
+    ['user properties', { topic: '', userProperties: { a: 'x'.repeat(300), b: ['y'.repeat(150), 'z'.repeat(147)] } }],
+  ])('counts the bytes of the %s, for the queue and for a batch', async (_, heavy) => {
+    const { intake, rooms } = start({ maxDeliveries: 1000, maxBytes: 1200 });
+    const one = { ...delivery(''), ...heavy };
+    expect([intake.offer(one), intake.offer(one)]).toEqual([true, false]);
+    expect(await intake.take({ maxDeliveries: 1000, maxBytes: 1199 })).toEqual([one]);
+    expect(rooms()).toBe(1);
   });
 
   it('waits for the first delivery', async () => {

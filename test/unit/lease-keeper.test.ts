@@ -53,6 +53,7 @@ function start(
   };
   const leases: Leases = {
     acquire: async (name) => (alive.now ? table.acquire(name) : dead()),
+    renew: async (name) => (alive.now ? table.renew(name) : dead()),
     release: async (name) => (alive.now ? table.release(name) : dead()),
     held: async () => (alive.now ? table.held() : dead()),
   };
@@ -61,7 +62,7 @@ function start(
   const keeper = new LeaseKeeper({
     group: 'consumer',
     instanceId,
-    names: () => options.names ?? NAMES,
+    names: () => Promise.resolve(options.names ?? NAMES),
     leases,
     ttlMs: TTL_MS,
     log: createLogger('silent'),
@@ -181,5 +182,28 @@ describe('LeaseKeeper, on Postgres', () => {
     await createLeases(database.prisma, 'relay-1', 60_000).acquire('instance/relay/relay-1');
     await createLeases(database.prisma, 'gone', 1).acquire('instance/consumer/gone');
     await shared([start('one')], 7);
+  });
+
+  it('is told of names that come, and gives back those that go', async () => {
+    const names = ['feed/a/default', 'feed/b/default'];
+    const one = start('one', { names });
+    await until(() => one.consuming.size === 2, { what: 'the first two' });
+    names.splice(0, 1, 'feed/c/default');
+    await until(() => [...one.consuming].sort().join() === 'feed/b/default,feed/c/default', { what: 'the others' });
+    expect(await query(url, "SELECT name FROM lease WHERE name = 'feed/a/default'")).toEqual([]);
+  });
+});
+
+describe('a lease', () => {
+  it('is renewed by its owner alone, and never taken by that', async () => {
+    const [mine, theirs] = ['mine', 'theirs'].map((owner) => createLeases(database.prisma, owner, 60_000));
+    if (mine === undefined || theirs === undefined) throw new Error('two owners were made');
+    expect(await mine.renew('x')).toBe(false);
+    expect(await mine.held()).toEqual([]);
+    await mine.acquire('x');
+    expect([await mine.renew('x'), await theirs.renew('x')]).toEqual([true, false]);
+    await mine.release('x');
+    expect(await mine.renew('x')).toBe(false);
+    expect(await theirs.acquire('x')).toBe(true);
   });
 });

@@ -255,19 +255,19 @@ describe('what is seen of a subscriber', () => {
   it('counts deliveries by QoS when they come, and holds them in flight until they are acknowledged', async () => {
     const metrics = startMetrics();
     const { offered, subscriber, offer } = observed(metrics);
-    expect(offer(delivery('12345'))).toBe(true);
-    expect(offer(delivery('123', { qos: 0 }))).toBe(true);
-    expect(offer(delivery('1'))).toBe(false);
+    expect(offer({ ...delivery('12345', { topic: 'ab' }), userProperties: { id: '7' } })).toBe(true);
+    expect(offer(delivery('123', { qos: 0, topic: 'ab' }))).toBe(true);
+    expect(offer(delivery('1', { topic: 'ab' }))).toBe(false);
     let shown = await samples(metrics);
     expect(shown.get('deliveries_received_total{feed="cad",qos="0"}')).toBe(1);
     expect(shown.get('deliveries_received_total{feed="cad",qos="1"}')).toBe(2);
     expect(shown.get('deliveries_in_flight{feed="cad"}')).toBe(3);
-    expect(shown.get('deliveries_in_flight_bytes{feed="cad"}')).toBe(9);
+    expect(shown.get('deliveries_in_flight_bytes{feed="cad"}')).toBe(9 + 3 * 2 + 3);
 
     expect(subscriber.acknowledge(offered.slice(0, 2))).toBe(1);
     shown = await samples(metrics);
     expect(shown.get('deliveries_in_flight{feed="cad"}')).toBe(1);
-    expect(shown.get('deliveries_in_flight_bytes{feed="cad"}')).toBe(1);
+    expect(shown.get('deliveries_in_flight_bytes{feed="cad"}')).toBe(1 + 2);
     expect(shown.get('acknowledgement_delay_seconds_count{feed="cad"}')).toBe(1);
   });
 

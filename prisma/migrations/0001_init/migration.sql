@@ -70,6 +70,10 @@ CREATE TABLE "source_head" (
   CONSTRAINT "source_head_pkey" PRIMARY KEY ("feed_id", "key_version", "agency", "source_id", "epoch")
 );
 
+-- The epoch in force of a source, among any number that it left.
+CREATE INDEX "source_head_rank" ON "source_head"("feed_id", "key_version", "agency", "source_id", "rank" DESC)
+  WHERE "rank" IS NOT NULL;
+
 -- The ledger
 CREATE TABLE "ledger_entry" (
   "feed_id" INTEGER NOT NULL,
@@ -267,9 +271,10 @@ END $$;
 --     p position where the window saw the key, or null; i incident, f field.
 -- Answers {term, size, recordedAt, policy, contract, heads, claims, fields, leaves}; times are microseconds as text.
 -- Tables are reached by LATERAL look-ups with a LIMIT, which the planner runs one by one through their index, and never
--- by scanning: a plan made while the ledger was small is still right when it is large.
+-- by scanning, nor by sorting what an index has in order: a plan made while the ledger was small is still right when it
+-- is large.
 CREATE FUNCTION "read_batch"(p_request JSON, p_keys JSON) RETURNS JSON LANGUAGE plpgsql
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET enable_sort = off AS $$
 DECLARE
   v_feed INTEGER := (p_request->>'feed')::integer;
   v_hint_term INTEGER := (p_request->>'hintTerm')::integer;
@@ -317,15 +322,35 @@ BEGIN
     ) hit ON q.p IS NOT NULL AND head.term = v_hint_term
     -- Above the highest sequence that was ever decided there is nothing to find.
     WHERE q.n IS NULL OR q.n <= head_of.highest
-  ), found AS (
+  ), proven AS MATERIALIZED (
+    -- The claim of key and digest: where the window saw it, or by its index.
     SELECT w.v, w.k, w.d, w.p AS position, w.recorded_at FROM wanted w WHERE w.recorded_at IS NOT NULL
+    UNION ALL
+    SELECT w.v, w.k, w.d, c.position, c.recorded_at
+    FROM wanted w
+    LEFT JOIN LATERAL (
+      SELECT e.position, e.recorded_at FROM ledger_entry e
+      WHERE e.feed_id = v_feed AND e.key_version = w.v AND e.key = w.k AND e.claim_digest = w.d
+      LIMIT 1
+    ) c ON true
+    WHERE w.recorded_at IS NULL
+  ), found AS (
+    SELECT p.v, p.k, p.d, p.position, p.recorded_at FROM proven p WHERE p.position IS NOT NULL
     UNION
-    SELECT m.v, m.k, c.claim_digest, c.position, c.recorded_at
-    FROM (SELECT DISTINCT w.v, w.k FROM wanted w WHERE w.recorded_at IS NULL) m
+    -- Where there is none, the first claim of the key. A key that is stuck has any number of others, all of them
+    -- conflicts that name the first; so whichever the index gives leads to it.
+    SELECT w.v, w.k, c.claim_digest, c.position, c.recorded_at
+    FROM (SELECT DISTINCT v, k FROM proven WHERE position IS NULL) w
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN e.reason = 'same_key_other_digest' THEN e.original ELSE e.position END AS first
+      FROM ledger_entry e
+      WHERE e.feed_id = v_feed AND e.key_version = w.v AND e.key = w.k AND e.claim_digest IS NOT NULL
+      LIMIT 1
+    ) any_claim
     CROSS JOIN LATERAL (
       SELECT e.claim_digest, e.position, e.recorded_at FROM ledger_entry e
-      WHERE e.feed_id = v_feed AND e.key_version = m.v AND e.key = m.k AND e.claim_digest IS NOT NULL
-      OFFSET 0
+      WHERE e.feed_id = v_feed AND e.position = any_claim.first
+      LIMIT 1
     ) c
   )
   SELECT json_agg(json_build_object('v', v, 'k', encode(k, 'hex'), 'd', encode(d, 'hex'), 'p', position,
@@ -406,7 +431,9 @@ BEGIN
   INSERT INTO payload (feed_id, bytes_digest, bytes, size_bytes)
   SELECT v_feed, decode(q.d, 'hex'), decode(q.b, 'base64'), q.n
   FROM json_to_recordset(p_payloads) AS q(d text, b text, n integer)
-  ON CONFLICT DO NOTHING;
+  -- Bytes that were larger than the limit of then may be within that of now.
+  ON CONFLICT (feed_id, bytes_digest) DO UPDATE SET bytes = excluded.bytes
+    WHERE payload.bytes IS NULL AND payload.purged_at IS NULL AND excluded.bytes IS NOT NULL;
 
   INSERT INTO source_head AS h (feed_id, key_version, agency, source_id, epoch, rank, mark, highest)
   SELECT v_feed, q.v, q.a, q.s, q.e, q.r, q.m, q.h

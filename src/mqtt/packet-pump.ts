@@ -35,13 +35,13 @@ export class PacketReceipt {
   spent = false;
 
   constructor(
-    readonly intake: Intake,
+    readonly pump: PacketPump,
     readonly packetId: number,
     readonly answer: typeof PUBACK | typeof PUBREC,
   ) {}
 }
 
-export class Intake {
+export class PacketPump {
   private heldCallback: (() => void) | null = null;
   private stopped = false;
   private resumes = 0;
