@@ -121,6 +121,8 @@ export class ConfigError extends Error {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
+const REDIS_NAME = /^[A-Za-z0-9:._-]{1,64}$/;
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const HOST = /^[A-Za-z0-9.:_-]{1,253}$/;
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
@@ -137,24 +139,14 @@ export function readConfig(env: Environment, readFile: (path: string) => string)
     migrateDatabaseUrl: read.url('MIGRATE_DATABASE_URL', ['postgres:', 'postgresql:']),
     databasePoolSize: read.integer('DATABASE_POOL_SIZE', 10, 2, 200),
     redisUrl: read.url('REDIS_URL', ['redis:', 'rediss:']),
-    redisPrefix: read.matching(
-      'REDIS_PREFIX',
-      'replay-ledger',
-      /^[A-Za-z0-9:._-]{1,64}$/,
-      '1 to 64 of A-Z a-z 0-9 : . _ -',
-    ),
+    redisPrefix: read.matching('REDIS_PREFIX', 'replay-ledger', REDIS_NAME, '1 to 64 of A-Z a-z 0-9 : . _ -'),
     mqttUrls,
     mqttPort: read.integer('MQTT_PORT', 1883, 0, 65_535),
     mqttVersion: read.oneOf('MQTT_VERSION', mqttUrls === null ? '3.1.1' : '5', ['5', '3.1.1']) === '5' ? 5 : 4,
     mqttUsername: read.secret('MQTT_USERNAME') ?? undefined,
     mqttPassword: read.secret('MQTT_PASSWORD') ?? undefined,
     mqttTls: readMqttTls(read, mqttUrls),
-    mqttClientIdPrefix: read.matching(
-      'MQTT_CLIENT_ID_PREFIX',
-      'replay-ledger',
-      /^[A-Za-z0-9_-]{1,64}$/,
-      '1 to 64 of A-Z a-z 0-9 _ -',
-    ),
+    mqttClientIdPrefix: read.matching('MQTT_CLIENT_ID_PREFIX', 'replay-ledger', NAME, '1 to 64 of A-Z a-z 0-9 _ -'),
     host: read.matching('HOST', '127.0.0.1', HOST, 'an address or a host name'),
     port: read.integer('PORT', 4000, 0, 65_535),
     apiTokensFile: read.text('API_TOKENS_FILE'),
