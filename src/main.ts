@@ -67,7 +67,9 @@ program
     const settings = config();
     const log = createLogger(settings.logLevel);
     const stopping = stopSignal();
-    const served = await serve(settings, log, role);
+    // A start that is told to stop has taken nothing yet, so it need not be finished first.
+    const served = await Promise.race([serve(settings, log, role), stopping]);
+    if (typeof served === 'string') return log.info({ signal: served }, 'stopped before it had started');
     const signal = await stopping;
     log.info({ signal }, 'stopping');
     await served.close();

@@ -11,6 +11,7 @@ import {
 } from '@apollo/server/plugin/disabled';
 import { GraphQLError } from 'graphql';
 import type { ApiContext } from './context';
+import { badInput } from './errors';
 import type { ApiLimits } from './limits';
 import type { ApiLog } from './log';
 import { maskError } from './mask';
@@ -60,7 +61,9 @@ function costPlugin(limits: ApiLimits): ApolloServerPlugin<ApiContext> {
       Promise.resolve({
         didResolveOperation: ({ schema, document, operation, request }) => {
           const excess =
-            operation && measure({ schema, document, operation, variables: request.variables ?? {} }, limits);
+            operation?.operation === 'subscription'
+              ? badInput('subscriptions go by WebSocket (graphql-transport-ws), at the same address')
+              : operation && measure({ schema, document, operation, variables: request.variables ?? {} }, limits);
           if (!excess) return Promise.resolve();
           const http = { status: 400, headers: new HeaderMap() };
           return Promise.reject(new GraphQLError(excess.message, { originalError: excess, extensions: { http } }));

@@ -16,7 +16,7 @@ export const API_ERROR_CODES = [
   'LEDGER_TERM_CHANGED',
   /** The operation is over a limit of depth, cost or tokens. */
   'QUERY_TOO_COMPLEX',
-  /** The payloads of one answer are over the limit. */
+  /** The payloads of one answer, or the fields of an incident, are over the limit. */
   'RESPONSE_TOO_LARGE',
   /** One socket runs as many operations as it may. */
   'TOO_MANY_OPERATIONS',

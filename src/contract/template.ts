@@ -152,10 +152,17 @@ export function renderTopic(template: Template, values: TemplateValues): Renderi
     : { ok: false, reason: 'forward_topic_invalid', detail: `forward topic: ${fault}` };
 }
 
+/** MQTT 1.5.4: controls and noncharacters may be refused by closing the connection, as mosquitto does. */
+const UNSAFE = /[\p{Cc}\p{Noncharacter_Code_Point}]/u;
+/** More levels than mosquitto takes (its TOPIC_HIERARCHY_LIMIT); it too closes the connection. */
+const MAX_SEPARATORS = 199;
+
 function topicFault(topic: string): string | null {
   if (topic === '') return 'it is empty';
   if (topic.startsWith('$')) return 'it begins with "$"';
   if (/[+#\0]/.test(topic)) return 'it holds "+", "#" or NUL';
+  if (UNSAFE.test(topic)) return 'it holds a control character or a noncharacter';
+  if (topic.split('/').length - 1 > MAX_SEPARATORS) return `it has more than ${MAX_SEPARATORS + 1} levels`;
   if (hasLoneSurrogate(topic)) return 'it is not well-formed Unicode';
   return Buffer.byteLength(topic, 'utf8') > MAX_TOPIC_BYTES ? `it has more than ${MAX_TOPIC_BYTES} bytes` : null;
 }

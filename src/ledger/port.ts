@@ -92,20 +92,25 @@ export interface LedgerTransaction {
 /**
  * DATA: the database refused a value (SQLSTATE class 22 or 23); repeating it would fail again.
  * IN_DOUBT: the answer to COMMIT is not known; `committed()` tells.
- * UNAVAILABLE: anything else (connection, deadlock, timeout); nothing was written, and it can be tried again.
+ * TIMEOUT: it took too long; nothing was written, and a smaller batch may fit.
+ * UNAVAILABLE: anything else (connection, deadlock); nothing was written, and it can be tried again.
  */
-export type LedgerErrorCode = 'DATA' | 'IN_DOUBT' | 'UNAVAILABLE';
+export type LedgerErrorCode = 'DATA' | 'IN_DOUBT' | 'TIMEOUT' | 'UNAVAILABLE';
 
 export class LedgerError extends Error {
+  /** Of IN_DOUBT: what it is once it is known that nothing was committed. Otherwise the code itself. */
+  readonly ifNotCommitted: LedgerErrorCode;
+
   constructor(
     readonly code: LedgerErrorCode,
     message: string,
     /** SQLSTATE, where the database gave one. */
     readonly sqlState: string | null,
-    options?: { cause: unknown },
+    options: { readonly cause?: unknown; readonly ifNotCommitted?: LedgerErrorCode } = {},
   ) {
-    super(message, options);
+    super(message, { cause: options.cause });
     this.name = 'LedgerError';
+    this.ifNotCommitted = options.ifNotCommitted ?? code;
   }
 }
 

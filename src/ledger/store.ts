@@ -8,7 +8,7 @@ import type { Claim, EpochHead, PolicyInForce } from '../dedup/state';
 import type { FieldState } from '../effects/state';
 import { isDataError, sqlState } from './sql-error';
 import { LedgerError } from './port';
-import type { LedgerStore, LedgerTransaction, Locked } from './port';
+import type { LedgerErrorCode, LedgerStore, LedgerTransaction, Locked } from './port';
 import { batchJson, entriesJson, keysJson, outboxJson, payloadsJson, requestJson } from './wire';
 
 type Transaction = Parameters<Parameters<PrismaClient['$transaction']>[0]>[0];
@@ -74,15 +74,28 @@ function onlyRow<T>(rows: readonly T[]): T {
 function asLedgerError(error: unknown): unknown {
   if (!isDatabaseError(error)) return error;
   const state = sqlState(error);
-  const code = isDataError(error) ? 'DATA' : 'UNAVAILABLE';
-  return new LedgerError(code, `the ledger transaction failed${state === null ? '' : ` (SQLSTATE ${state})`}`, state, {
-    cause: error,
-  });
+  const message = `the ledger transaction failed${state === null ? '' : ` (SQLSTATE ${state})`}`;
+  return new LedgerError(codeOf(error, state), message, state, { cause: error });
+}
+
+function codeOf(error: unknown, state: string | null): LedgerErrorCode {
+  // COMMIT itself refuses data where a constraint is deferred.
+  if (isDataError(error)) return 'DATA';
+  return isTimeout(error, state) ? 'TIMEOUT' : 'UNAVAILABLE';
+}
+
+/** A statement that the server cancelled, or a transaction that Prisma gave up. */
+function isTimeout(error: unknown, state: string | null): boolean {
+  return state === '57014' || (error as { code?: unknown }).code === 'P2028';
 }
 
 function inDoubt(error: unknown): LedgerError {
   const state = sqlState(error);
-  return new LedgerError('IN_DOUBT', 'the end of the transaction is not known', state, { cause: error });
+  const ifNotCommitted = codeOf(error, state);
+  return new LedgerError('IN_DOUBT', 'the end of the transaction is not known', state, {
+    cause: error,
+    ifNotCommitted,
+  });
 }
 
 function isDatabaseError(error: unknown): boolean {

@@ -102,20 +102,8 @@ async function commitBatch(
   } catch (error) {
     if (!(error instanceof LedgerError) || error.code !== 'IN_DOUBT' || done === undefined) throw error;
     if (await settle(feed.feedId, id)) return done;
-    throw new LedgerError(
-      error.sqlState === null ? 'UNAVAILABLE' : codeOf(error.sqlState),
-      error.message,
-      error.sqlState,
-      {
-        cause: error,
-      },
-    );
+    throw new LedgerError(error.ifNotCommitted, error.message, error.sqlState, { cause: error });
   }
-}
-
-/** COMMIT itself refuses data where a constraint is deferred. */
-function codeOf(sqlState: string): 'DATA' | 'UNAVAILABLE' {
-  return /^2[23]/.test(sqlState) ? 'DATA' : 'UNAVAILABLE';
 }
 
 function stateOf(feed: FeedRuntime, locked: Locked) {

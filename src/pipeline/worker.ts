@@ -130,9 +130,10 @@ export class FeedWorker {
   private async commitAll({ deliveries, contract, received }: DecodedBatch): Promise<number> {
     let rest = contract === this.feed.active ? received : decodeAll(this.feed.active, deliveries);
     let alone = 0; // of the next messages, how many go one by one
+    let most = Infinity; // in one transaction
     let size = 0;
     while (rest.length > 0) {
-      const chunk = rest.slice(0, alone > 0 ? 1 : chunkLength(rest));
+      const chunk = rest.slice(0, alone > 0 ? 1 : Math.min(most, chunkLength(rest)));
       try {
         size = await (alone > 0 ? this.commitOne(chunk[0] as Received) : this.tryUntilDecided(chunk));
         rest = rest.slice(chunk.length);
@@ -144,6 +145,9 @@ export class FeedWorker {
         } else if (isDataError(error)) {
           this.ports.log.warn({ feed: this.feed.name, sqlState: error.sqlState }, 'a value was refused; isolating it');
           alone = chunk.length;
+        } else if (isTimeout(error)) {
+          most = Math.ceil(chunk.length / 2);
+          this.ports.log.warn({ feed: this.feed.name, most }, 'a batch took too long; it is tried in halves');
         } else throw error;
       }
     }
@@ -166,7 +170,7 @@ export class FeedWorker {
 
   /**
    * Tries until the database takes the batch.
-   * @throws LedgerError with code DATA, unless `evenRefused`
+   * @throws LedgerError with code DATA, unless `evenRefused`; with code TIMEOUT where a smaller batch is possible
    * @throws ContractChanged
    */
   private async tryUntilDecided(
@@ -175,7 +179,10 @@ export class FeedWorker {
   ): Promise<number> {
     const committed = await this.retrying(
       () => processBatch(this.batchPorts, this.feed, received, (feedId, id) => this.settle(feedId, id)),
-      (error) => !(error instanceof ContractChanged) && (evenRefused || !isDataError(error)),
+      (error) =>
+        !(error instanceof ContractChanged) &&
+        (evenRefused || !isDataError(error)) &&
+        !(isTimeout(error) && received.length > 1),
     );
     try {
       this.ports.onCommitted(this.feed.name, committed);
@@ -216,6 +223,10 @@ export class FeedWorker {
 
 function isDataError(error: unknown): error is LedgerError {
   return error instanceof LedgerError && error.code === 'DATA';
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof LedgerError && error.code === 'TIMEOUT';
 }
 
 function withoutEffects(one: Received, error: LedgerError): Received {

@@ -148,7 +148,7 @@ it('counts QoS 0, retries, and what is in flight while the database takes nothin
   );
   expect(stopped.get(`deliveries_in_flight{feed="${FEED}"}`)).toBe(MESSAGES.length);
   expect(stopped.get(`deliveries_in_flight_bytes{feed="${FEED}"}`)).toBe(
-    MESSAGES.reduce((sum, { payload }) => sum + Buffer.byteLength(payload), 0),
+    MESSAGES.reduce((sum, { topic, payload }) => sum + Buffer.byteLength(topic) + Buffer.byteLength(payload), 0),
   );
   expect(stopped.get(`messages_received_total{feed="${FEED}"}`)).toBe(0);
   await query(setup.databaseUrl, 'DROP TRIGGER stop_writing ON batch');

@@ -88,3 +88,42 @@ describe('a source with a new epoch for every message', () => {
     expect(entries.every(({ outcome }) => outcome === 'APPLIED')).toBe(true);
   });
 });
+
+describe('an incident with large values', () => {
+  it('is read without them: what is decided needs numbers alone', async () => {
+    const path = await startPipeline();
+    await path.deliver(b(1, { status: 'x'.repeat(60_000) }));
+    const client = new Client({ connectionString: path.url });
+    await client.connect();
+    onCleanup(() => client.end());
+    const request = {
+      feed: path.feed.feedId,
+      incidents: [],
+      fields: [{ i: 'I-77', f: 'status' }],
+      sources: [],
+      remembered: [],
+    };
+    const { rows } = await client.query<{ length: number }>(
+      "SELECT length(read_batch($1::json, '[]'::json)::text) AS length",
+      [JSON.stringify(request)],
+    );
+    expect(rows[0]?.length).toBeLessThan(1000);
+    expect(await path.deliver(b(2, { status: 'y' }))).toMatchObject([{ outcome: 'APPLIED' }]);
+  });
+});
+
+describe('a batch that takes too long', () => {
+  it('is tried in halves, and lands', async () => {
+    const path = await startPipeline({ transactionTimeoutMs: 2_000 });
+    // Slow by the number of rows, as an unforeseen case would be: eight at once exceed the time, two do not.
+    await query(
+      path.url,
+      `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NEW; END $$`,
+    );
+    await query(path.url, 'CREATE TRIGGER slow BEFORE INSERT ON ledger_entry FOR EACH ROW EXECUTE FUNCTION slow()');
+    path.offer(...Array.from({ length: 8 }, (_, index) => delivery(b(index + 1))));
+    await path.stop();
+    const entries = await expectSoundLedger(path.url, path.feed.name);
+    expect(entries.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 8 }, () => 'APPLIED'));
+  });
+});

@@ -127,6 +127,19 @@ describe('renderField', () => {
 });
 
 describe('renderTopic', () => {
+  test.each(['a\nb', 'a\u0001', 'a\u009f', 'a\ufdd0', 'a\uffff', 'a\u{1fffe}'])(
+    'refuses what brokers answer by closing the connection: %j',
+    (unit) => {
+      expect(topic('cop/{/unit}', values({ unit }))).toBe('! forward_topic_invalid');
+    },
+  );
+
+  test('takes 200 levels, and no more', () => {
+    const levels = (count: number): string => Array.from({ length: count }, () => 'x').join('/');
+    expect(topic('{topic}', values({}, levels(200)))).toBe(levels(200));
+    expect(topic('a/{topic}', values({}, levels(200)))).toBe('! forward_topic_invalid');
+  });
+
   test('fills every placeholder; only {topic} brings levels along', () => {
     expect(topic('cop/{incident}', values({}))).toBe('cop/I-77');
     expect(topic('cop/{topic}', values({}))).toBe('cop/cad/north/e1/incident');

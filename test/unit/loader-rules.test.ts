@@ -217,6 +217,7 @@ test('what is left out has the documented values', () => {
     brokers: ['default'],
     decode: 'json',
     items: null,
+    policy: { managedBy: 'api' },
     identity: {
       version: 1,
       mode: 'sequence',

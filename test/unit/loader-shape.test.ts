@@ -54,7 +54,7 @@ describe('keys', () => {
       'that nothing is like',
       'feed: cad-north',
       'feed: cad-north\nwindow: 10',
-      '3:1: window: unknown key "window"; known here: apiVersion, feed, description, owner, topics, brokers, decode, items, identity, incident, occurredAt, digest, consume, dedup, delivery, effects, forward',
+      '3:1: window: unknown key "window"; known here: apiVersion, feed, description, owner, topics, brokers, decode, items, identity, incident, occurredAt, digest, consume, dedup, policy, delivery, effects, forward',
     ],
   ])('unknown %s', (_, from, to, error) => {
     expect(errorsWith(from, to)).toContain(`cad.yaml:${error}`);

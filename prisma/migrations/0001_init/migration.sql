@@ -357,7 +357,9 @@ BEGIN
                                     'r', to_micros(recorded_at)::text) ORDER BY position)
   INTO v_claims FROM found;
 
-  SELECT json_agg(json_build_object('i', f.incident_id, 'f', f.field, 'value', f.value, 'feed', f.feed_id,
+  -- Of a value only its number is ever needed; what is none goes as an empty text, for there may be much of it.
+  SELECT json_agg(json_build_object('i', f.incident_id, 'f', f.field, 'feed', f.feed_id,
+                                    'value', CASE WHEN left(f.value, 1) IN ('"', '{', '[') THEN '""' ELSE f.value END,
                                     'a', f.agency, 's', f.source_id, 'e', f.epoch, 'r', f.rank::text, 'n', f.sequence::text))
   INTO v_fields
   FROM json_to_recordset(p_request->'fields') AS q(i text, f text)

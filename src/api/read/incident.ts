@@ -1,13 +1,17 @@
 /** An incident as it is read: each part once, and only when it is asked for. */
 import { parsePointer } from '../../contract/pointer';
 import type { PrismaClient } from '../../generated/prisma/client';
+import { ApiError } from '../errors';
 import type { FieldRecord, OutcomeGroup } from '../model/records';
-import { incident, incidentFields, incidentGroups, incidentMembers } from '../statements/facts';
+import { incident, incidentBytes, incidentFields, incidentGroups, incidentMembers } from '../statements/facts';
 import type { Viewer } from '../viewer';
 import type { Loaders } from './loaders';
 import { jsonOfText } from './payloads';
 import { outcomeGroup } from './rows';
 import type { GroupRow } from './rows';
+
+/** What one answer may hold of an incident; as for payloads, the process has others to serve. */
+const MAX_STATE_BYTES = 16 * 1024 * 1024;
 
 export class IncidentRecord {
   private readFields: Promise<FieldRecord[]> | null = null;
@@ -43,13 +47,24 @@ export class IncidentRecord {
   }
 
   private async loadFields(): Promise<FieldRecord[]> {
+    const [size] = await this.prisma.$queryRaw<{ bytes: string }[]>(incidentBytes(this.id));
+    if (Number(size?.bytes ?? 0) > MAX_STATE_BYTES) {
+      throw new ApiError(
+        'RESPONSE_TOO_LARGE',
+        `the fields of this incident exceed ${MAX_STATE_BYTES} bytes; its decisions can be read page by page`,
+      );
+    }
     type FieldRow = Omit<FieldRecord, 'position' | 'members'> & { readonly position: string };
     const [rows, members] = await Promise.all([
       this.prisma.$queryRaw<FieldRow[]>(incidentFields(this.id)),
       this.prisma.$queryRaw<{ path: string; value: string }[]>(incidentMembers(this.id)),
     ]);
     const sets = new Map<string, string[]>();
-    for (const { path, value } of members) sets.set(path, [...(sets.get(path) ?? []), value]);
+    for (const { path, value } of members) {
+      const set = sets.get(path);
+      if (set === undefined) sets.set(path, [value]);
+      else set.push(value);
+    }
     return rows.map((row) => ({ ...row, position: BigInt(row.position), members: (sets.get(row.path) ?? []).sort() }));
   }
 

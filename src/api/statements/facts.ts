@@ -25,6 +25,15 @@ export function incidentFields(id: string): Sql {
     FROM incident_field f WHERE f.incident_id = ${id} ORDER BY f.field`;
 }
 
+/** Bytes of all fields and members of an incident. */
+export function incidentBytes(id: string): Sql {
+  return sql`
+    SELECT ((SELECT coalesce(sum(octet_length(f.field) + coalesce(octet_length(f.value), 0)), 0)
+             FROM incident_field f WHERE f.incident_id = ${id})
+          + (SELECT coalesce(sum(octet_length(m.value)), 0)
+             FROM incident_member m WHERE m.incident_id = ${id}))::text AS bytes`;
+}
+
 export function incidentMembers(id: string): Sql {
   return sql`SELECT m.field AS path, m.value FROM incident_member m WHERE m.incident_id = ${id}`;
 }
