@@ -36,14 +36,17 @@ it('no entry is decided under the contract that is not in force, and an old file
   await two.waitForLine(/^started/);
 
   const messages = faultMessages(3, 1, 400);
-  const load = (async () => {
-    for (let from = 0; from < messages.length; from += 30)
-      await publishAll(broker.url, messages.slice(from, from + 30));
-  })();
+  const publish = async (from: number, to: number) => {
+    for (let next = from; next < to; next += 30)
+      await publishAll(broker.url, messages.slice(next, Math.min(next + 30, to)));
+  };
+  const untilChange = publish(0, 250);
   await applied(url, 60);
   expect(await two.stop()).toEqual({ code: 0, signal: null });
   const newTwo = startInstance(after); // in force from here, while the old one still consumes
   await newTwo.waitForLine(/^started/);
+  // However fast the first ones were decided, these are not before the change.
+  const load = untilChange.then(() => publish(250, messages.length));
   expect(await one.stop()).toEqual({ code: 0, signal: null });
   const old = startInstance(before); // as an orchestrator restarts one that was not replaced yet
   await old.waitForLine(/^started/);
