@@ -26,7 +26,11 @@ module.exports = {
   transform: {
     // The Prisma client imports its query compiler dynamically, which is CommonJS too: as a require it loads in Jest.
     '/src/generated/.+\\.ts$': swc(false),
+    // So does jose, an ES module without anything that CommonJS lacks.
+    '/src/ops/oidc[^/]*\\.ts$': swc(false),
+    '/node_modules/jose/.+\\.js$': swc(false),
     // Everywhere else a dynamic import means a package that is ESM only.
     '^.+\\.ts$': swc(true),
   },
+  transformIgnorePatterns: ['/node_modules/(?!jose/)'],
 };

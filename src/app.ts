@@ -54,14 +54,17 @@ async function compose(config: Config, log: Logger, options: AppOptions, cleanup
   const { role = 'all', onStep = () => undefined } = options;
   const runs = (part: Role) => role === 'all' || role === part;
 
-  const tokens = openTokens(config, log, cleanup);
+  const { tokens, oidc } = openTokens(config, log, cleanup);
   const contracts = await readContractFiles(config.contractsDir);
   const storage = await openStorage(config, cleanup);
   const files = new ContractStatus();
-  const health = new Health(storage.main, () => files.details());
+  const health = new Health(storage.main, {
+    contracts: () => files.details(),
+    oidc: () => oidc && { keys: oidc.state },
+  });
   const feeds = await activateContracts(storage.main, contracts, config, log);
   const wakeUps = openLive(config, cleanup);
-  const metrics = openMetrics(storage.facts, feeds, files);
+  const metrics = openMetrics({ database: storage.facts, feeds, files, oidc });
   const operations = {
     readiness: () => health.readiness(),
     metrics: () => metrics.text(),

@@ -3,12 +3,33 @@
  * `…_FILE` variables name, which goes through `readFile`.
  */
 import { X509Certificate, createPrivateKey } from 'node:crypto';
+import { Reader } from './config-reader';
+import type { Environment } from './config-reader';
+import { parsePointer } from './contract/pointer';
 
 /** PEM texts; what is absent is Node's default. Certificate and key come together. */
 export interface MqttTls {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
+}
+
+/** The way to a claim of an access token: names of members, or indices, from the outermost. */
+export type ClaimPath = readonly string[];
+
+/** An OpenID provider whose access tokens are accepted. */
+export interface OidcConfig {
+  /** As the provider names itself: compared character by character. */
+  readonly issuer: string;
+  readonly audience: string;
+  readonly roles: ClaimPath;
+  /** Roles count only with this before them. */
+  readonly rolePrefix: string;
+  /** null: no token is limited to agencies. */
+  readonly agencies: ClaimPath | null;
+  /** Who it is, for the audit trail. */
+  readonly name: ClaimPath;
+  readonly tokenType: 'at+jwt' | 'JWT';
 }
 
 export interface Config {
@@ -30,8 +51,9 @@ export interface Config {
   readonly mqttClientIdPrefix: string;
   readonly host: string;
   readonly port: number;
-  /** null: whoever reaches the loopback address may do everything. */
+  /** null with `oidc`: whoever reaches the loopback address may do everything. */
   readonly apiTokensFile: string | null;
+  readonly oidc: OidcConfig | null;
   readonly contractsDir: string;
   /** Whether files are read as they change, too. */
   readonly contractsMode: 'start' | 'watch';
@@ -82,13 +104,24 @@ export const VARIABLES: readonly Variable[] = [
   variable('MQTT_CERT_FILE', 'PEM file of our certificate, for a broker that asks for one', '–'),
   variable('MQTT_KEY_FILE', 'PEM file of its private key, not encrypted', '–'),
   variable('MQTT_CLIENT_ID_PREFIX', 'begins every client id: `<prefix>-<feed>-<broker>`', '`replay-ledger`'),
-  variable('HOST', 'where we listen; an address that is not loopback needs `API_TOKENS_FILE`', '127.0.0.1'),
+  variable(
+    'HOST',
+    'where we listen; an address that is not loopback needs `API_TOKENS_FILE` or `OIDC_ISSUER`',
+    '127.0.0.1',
+  ),
   variable(
     'PORT',
     'port of the API, and in every role of `/healthz`, `/readyz` and `/metrics`; 0 for a free one',
     '4000',
   ),
   variable('API_TOKENS_FILE', 'hashed tokens with roles, from `replay-ledger token create`; read as it changes', '–'),
+  variable('OIDC_ISSUER', 'OpenID provider whose access tokens count, `https://…`, as it names itself', '–'),
+  variable('OIDC_AUDIENCE', 'what the `aud` of its tokens has to name; needed with `OIDC_ISSUER`', '–'),
+  variable('OIDC_ROLES_CLAIM', 'claim with the roles: a name, or a JSON Pointer as `/realm_access/roles`', '`roles`'),
+  variable('OIDC_ROLE_PREFIX', 'roles count only with this before them, as `replay-ledger:`', '–'),
+  variable('OIDC_AGENCIES_CLAIM', 'claim with the agencies of a token, needed in each then; `*` for all', 'no limits'),
+  variable('OIDC_NAME_CLAIM', 'claim that names the bearer in the audit trail', '`sub`'),
+  variable('OIDC_TOKEN_TYPE', '`at+jwt` (RFC 9068), or `JWT` for providers that do not follow it', '`at+jwt`'),
   variable('CONTRACTS_DIR', 'feed contracts, `*.yaml`', '`./contracts`'),
   variable('CONTRACTS_MODE', '`start`, or `watch`: safe changes of files apply themselves', 'embedded: `watch`'),
   variable('DATA_DIR', 'embedded data', '`./data`'),
@@ -117,8 +150,6 @@ export class ConfigError extends Error {
     this.name = 'ConfigError';
   }
 }
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const REDIS_NAME = /^[A-Za-z0-9:._-]{1,64}$/;
@@ -150,6 +181,7 @@ export function readConfig(env: Environment, readFile: (path: string) => string)
     host: read.matching('HOST', '127.0.0.1', HOST, 'an address or a host name'),
     port: read.integer('PORT', 4000, 0, 65_535),
     apiTokensFile: read.text('API_TOKENS_FILE'),
+    oidc: readOidc(read),
     contractsDir: read.text('CONTRACTS_DIR') ?? './contracts',
     contractsMode: read.oneOf('CONTRACTS_MODE', databaseUrl === null ? 'watch' : 'start', ['start', 'watch']),
     dataDir: read.text('DATA_DIR') ?? './data',
@@ -164,9 +196,9 @@ export function readConfig(env: Environment, readFile: (path: string) => string)
   if (mqttUrls === null && config.mqttVersion === 5) {
     read.problems.push('MQTT_VERSION: the embedded broker speaks 3.1.1 alone; set MQTT_URL for 5');
   }
-  if (!LOOPBACK.test(config.host) && config.apiTokensFile === null) {
+  if (!LOOPBACK.test(config.host) && config.apiTokensFile === null && !read.isSet('OIDC_ISSUER')) {
     read.problems.push(
-      `HOST: ${config.host} is no loopback address, where anybody could read the ledger; set API_TOKENS_FILE`,
+      `HOST: ${config.host} is no loopback address, where anybody could read the ledger; set API_TOKENS_FILE or OIDC_ISSUER`,
     );
   }
   if (read.problems.length > 0) throw new ConfigError(read.problems);
@@ -183,8 +215,7 @@ function readMqttTls(read: Reader, urls: readonly string[] | null): MqttTls {
     'an unencrypted private key (PEM)',
     (pem) => createPrivateKey(pem).type === 'private',
   );
-  const isSet = (name: string): boolean => read.text(name) !== null;
-  if (isSet('MQTT_CERT_FILE') !== isSet('MQTT_KEY_FILE')) {
+  if (read.isSet('MQTT_CERT_FILE') !== read.isSet('MQTT_KEY_FILE')) {
     read.problems.push('MQTT_CERT_FILE: is set together with MQTT_KEY_FILE, or neither is');
   }
   if (cert !== null && key !== null && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
@@ -192,105 +223,56 @@ function readMqttTls(read: Reader, urls: readonly string[] | null): MqttTls {
   }
   const isSecure = urls?.every((url) => /^(mqtts|wss):/i.test(url)) === true;
   for (const name of ['MQTT_CA_FILE', 'MQTT_CERT_FILE']) {
-    if (isSet(name) && !isSecure)
+    if (read.isSet(name) && !isSecure)
       read.problems.push(`${name}: is used only if every URL in MQTT_URL is mqtts:// or wss://`);
   }
   return { ca: ca ?? undefined, cert: cert ?? undefined, key: key ?? undefined };
 }
 
-/** Collects what is wrong and goes on with the default. Values of secrets are never in a message. */
-class Reader {
-  readonly problems: string[] = [];
+const OIDC_DETAILS = [
+  'OIDC_ROLES_CLAIM',
+  'OIDC_ROLE_PREFIX',
+  'OIDC_AGENCIES_CLAIM',
+  'OIDC_NAME_CLAIM',
+  'OIDC_TOKEN_TYPE',
+];
 
-  constructor(
-    private readonly env: Environment,
-    private readonly readFile: (path: string) => string,
-  ) {}
-
-  /** An empty variable counts as unset, as compose files leave them. */
-  text(name: string): string | null {
-    const value = this.env[name];
-    return value === undefined || value === '' ? null : value;
+function readOidc(read: Reader): OidcConfig | null {
+  const [issuer, audience] = [read.text('OIDC_ISSUER'), read.text('OIDC_AUDIENCE')];
+  if (read.isSet('OIDC_ISSUER') !== read.isSet('OIDC_AUDIENCE')) {
+    read.problems.push('OIDC_AUDIENCE: is set together with OIDC_ISSUER, or neither is');
   }
-
-  secret(name: string): string | null {
-    const value = this.text(name);
-    const file = this.text(`${name}_FILE`);
-    if (file === null) return value;
-    if (value !== null) {
-      this.problems.push(`${name}: is set together with ${name}_FILE; set one of them`);
-      return value;
-    }
-    // The newline that editors and secret stores leave at the end is not part of the secret.
-    return this.contents(`${name}_FILE`, file)?.replace(/\r?\n$/, '') ?? null;
+  for (const name of OIDC_DETAILS) {
+    if (issuer === null && read.isSet(name)) read.problems.push(`${name}: is used only together with OIDC_ISSUER`);
   }
-
-  /** Text of the file that a variable names. `isGood` may throw, which counts as no. */
-  file(name: string, expected: string, isGood: (text: string) => boolean): string | null {
-    const path = this.text(name);
-    const text = path === null ? null : this.contents(name, path);
-    if (text === null) return null;
-    try {
-      if (isGood(text)) return text;
-    } catch {
-      // The library's reason may quote the file, which may be a secret.
-    }
-    this.problems.push(`${name}: ${path} does not hold ${expected}`);
-    return null;
+  if (issuer !== null && !isIssuer(issuer)) {
+    read.problems.push(
+      'OIDC_ISSUER: must be a URL beginning with https:// (http:// for a loopback address), without user, query and fragment',
+    );
   }
+  const details = {
+    roles: readClaim(read, 'OIDC_ROLES_CLAIM') ?? ['roles'],
+    rolePrefix: read.text('OIDC_ROLE_PREFIX') ?? '',
+    agencies: readClaim(read, 'OIDC_AGENCIES_CLAIM'),
+    name: readClaim(read, 'OIDC_NAME_CLAIM') ?? ['sub'],
+    tokenType: read.oneOf('OIDC_TOKEN_TYPE', 'at+jwt', ['at+jwt', 'JWT']),
+  };
+  return issuer === null || audience === null ? null : { issuer, audience, ...details };
+}
 
-  private contents(name: string, path: string): string | null {
-    try {
-      return this.readFile(path);
-    } catch (error) {
-      const code = (error as { code?: string }).code ?? 'unreadable';
-      this.problems.push(`${name}: ${path} cannot be read (${code})`);
-      return null;
-    }
-  }
+/** OpenID Connect Discovery 1.0, section 2; the tokens and keys of a loopback address stay on this machine without TLS. */
+function isIssuer(text: string): boolean {
+  if (!URL.canParse(text) || /[?#\s]/.test(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (username !== '' || password !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname.replace(/^\[|\]$/g, '')));
+}
 
-  url(name: string, schemes: readonly string[]): string | null {
-    const value = this.secret(name);
-    if (value !== null) this.checkUrl(name, value, schemes);
-    return value;
-  }
-
-  urls(name: string, schemes: readonly string[]): readonly string[] | null {
-    const value = this.secret(name);
-    if (value === null) return null;
-    const urls = value.split(',').map((url) => url.trim());
-    for (const url of urls) this.checkUrl(name, url, schemes);
-    return urls;
-  }
-
-  integer(name: string, fallback: number, min: number, max: number): number {
-    const value = this.text(name);
-    if (value === null) return fallback;
-    const number = Number(value);
-    if (/^\d{1,10}$/.test(value) && number >= min && number <= max) return number;
-    this.problems.push(`${name}: must be a whole number from ${min} to ${max}, is ${JSON.stringify(value)}`);
-    return fallback;
-  }
-
-  oneOf<const T extends string>(name: string, fallback: NoInfer<T>, values: readonly T[]): T {
-    const value = this.text(name) ?? fallback;
-    const known = values.find((candidate) => candidate === value);
-    if (known !== undefined) return known;
-    this.problems.push(`${name}: must be one of ${values.join(', ')}, is ${JSON.stringify(value)}`);
-    return fallback;
-  }
-
-  matching(name: string, fallback: string, pattern: RegExp, expected: string): string {
-    const value = this.text(name) ?? fallback;
-    if (pattern.test(value)) return value;
-    this.problems.push(`${name}: must be ${expected}, is ${JSON.stringify(value)}`);
-    return fallback;
-  }
-
-  private checkUrl(name: string, value: string, schemes: readonly string[]): void {
-    const known = schemes.map((scheme) => `${scheme}//`).join(', ');
-    if (!URL.canParse(value) || !schemes.includes(new URL(value).protocol)) {
-      this.problems.push(`${name}: must be a URL beginning with ${known}`);
-    }
-  }
+/** Names of claims may hold slashes, as those that are URLs do: a pointer is what begins with one. */
+function readClaim(read: Reader, name: string): ClaimPath | null {
+  const value = read.text(name);
+  if (value === null || !value.startsWith('/')) return value === null ? null : [value];
+  const path = parsePointer(value);
+  if (path === null) read.problems.push(`${name}: is no JSON Pointer (RFC 6901), as what begins with / has to be`);
+  return path;
 }

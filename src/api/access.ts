@@ -1,13 +1,11 @@
 /**
- * Who may read: the bearers of tokens, or, without a token file, whoever reaches the loopback address (config.ts keeps the
- * service there).
+ * Who may read: the bearers of tokens, or, in a service without tokens, whoever reaches the loopback address (config.ts
+ * keeps the service there).
  */
+import type { Refusal, Tokens } from '../ops/bearer';
 import { may } from '../ops/roles';
-import type { TokenFile } from '../ops/token-file';
 import { LOCAL_VIEWER } from './viewer';
 import type { Viewer } from './viewer';
-
-export type Tokens = Pick<TokenFile, 'authenticate' | 'onChange'>;
 
 export interface Grant {
   readonly viewer: Viewer;
@@ -20,13 +18,13 @@ const LOCAL_GRANT: Grant = { viewer: LOCAL_VIEWER, expiresAtMs: null };
 export class Access {
   constructor(private readonly tokens: Tokens | null) {}
 
-  /** @param authorization as in the HTTP header. @returns null where it bears no token that is valid now */
-  grant(authorization: string | undefined): Grant | null {
+  /** @param authorization as in the HTTP header */
+  async grant(authorization: string | undefined): Promise<Grant | Refusal> {
     if (this.tokens === null) return LOCAL_GRANT;
-    const holder = this.tokens.authenticate(authorization);
-    if (holder === null) return null;
-    const { name, role, agencies, expiresAtMs } = holder;
-    return { viewer: { name, role, agencies, mayReadPayloads: may(role, 'readPayloads') }, expiresAtMs };
+    const bearer = await this.tokens.authenticate(authorization);
+    if (typeof bearer === 'string') return bearer;
+    const { name, roles, agencies, expiresAtMs } = bearer;
+    return { viewer: { name, roles, agencies, mayReadPayloads: may(roles, 'readPayloads') }, expiresAtMs };
   }
 
   /** Called when what `grant` answers may have changed. Answers what ends it. */
@@ -37,8 +35,8 @@ export class Access {
 
 /** Whether both see and may do the same. */
 export function sameRights(one: Viewer, other: Viewer): boolean {
-  const agenciesOf = ({ agencies }: Viewer) => (agencies === null ? null : [...new Set(agencies)].sort());
-  const rightsOf = (viewer: Viewer) =>
-    JSON.stringify([viewer.name, viewer.role, viewer.mayReadPayloads, agenciesOf(viewer)]);
+  const asSet = (values: readonly string[] | null) => (values === null ? null : [...new Set(values)].sort());
+  const rightsOf = ({ name, roles, mayReadPayloads, agencies }: Viewer) =>
+    JSON.stringify([name, asSet(roles), mayReadPayloads, asSet(agencies)]);
   return rightsOf(one) === rightsOf(other);
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApolloServer } from '@apollo/server';
 import { HeaderMap } from '@apollo/server';
 import { Kind, parse } from 'graphql';
+import { UNAVAILABLE_RETRY_SECONDS } from '../ops/bearer';
 import type { Access } from './access';
 import { currentCorrelationId } from './apollo';
 import { createContext } from './context';
@@ -72,7 +73,7 @@ async function answer(
 ): Promise<void> {
   const verdict = judgeOrigin(request, host);
   if (verdict !== 'allowed') throw new Refusal(403, 'FORBIDDEN', 'requests of other sites are refused');
-  const viewer = viewerOf(access, request);
+  const viewer = await viewerOf(access, request);
   const search = searchOf(request);
   let body: unknown;
   if (request.method === 'GET') refuseUnsafeGet(request, search, services.limits.maxTokens);
@@ -113,14 +114,26 @@ export function sendError(
 }
 
 /** Before the body is read, so that who has no token can make us do nothing. */
-function viewerOf(access: Access, request: IncomingMessage): Viewer {
+async function viewerOf(access: Access, request: IncomingMessage): Promise<Viewer> {
   const { authorization } = request.headers;
-  const grant = access.grant(authorization);
-  if (grant !== null) return grant.viewer;
+  const grant = await access.grant(authorization);
+  if (typeof grant !== 'string') return grant.viewer;
+  if (grant === 'unavailable') {
+    const { status, code, message, headers } = TOKENS_UNAVAILABLE;
+    throw new Refusal(status, code, message, headers);
+  }
   throw new Refusal(401, 'UNAUTHENTICATED', 'a valid token is needed', {
     'www-authenticate': challenge(authorization),
   });
 }
+
+/** Not the token is wrong: whoever comes back with it may be let in. */
+export const TOKENS_UNAVAILABLE = {
+  status: 503,
+  code: 'SERVICE_UNAVAILABLE',
+  message: 'tokens cannot be checked at the moment',
+  headers: { 'retry-after': String(UNAVAILABLE_RETRY_SECONDS) },
+} as const;
 
 /** RFC 6750, section 3: nothing is said of an error where no token came. */
 export function challenge(authorization: string | undefined): string {

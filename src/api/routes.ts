@@ -1,11 +1,12 @@
 /** What is at which path. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Refusal } from '../ops/bearer';
 import type { Readiness } from '../ops/health';
 import type { MetricsText } from '../ops/metrics';
 import { isPageRequest, sendGraphiql } from './graphiql';
 import type { Graphiql } from './graphiql';
-import { challenge, sendError, serveGraphql } from './http';
+import { TOKENS_UNAVAILABLE, challenge, sendError, serveGraphql } from './http';
 import type { GraphqlRoute } from './http';
 import type { ApiLog } from './log';
 
@@ -17,7 +18,7 @@ export interface Operations {
   readonly readiness: () => Promise<Readiness>;
   readonly metrics: () => Promise<MetricsText>;
   /** Whether the bearer of this `Authorization` header may read the metrics, and the details of readiness. */
-  readonly mayRead: (authorization: string | undefined) => boolean;
+  readonly mayRead: (authorization: string | undefined) => Promise<'granted' | Refusal>;
 }
 
 export interface Routes {
@@ -74,7 +75,7 @@ async function sendReadiness(
     log.warn({ err: error, correlationId }, 'cannot tell whether the service is ready');
     return { ready: false, details: {} };
   });
-  const details = mayRead(request.headers.authorization) ? state.details : {};
+  const details = (await mayRead(request.headers.authorization)) === 'granted' ? state.details : {};
   sendJson(request, response, state.ready ? 200 : 503, { ready: state.ready, ...details });
 }
 
@@ -86,7 +87,12 @@ async function sendMetrics(
 ): Promise<void> {
   if (!isReading(request)) return refuseMethod(response);
   const { authorization } = request.headers;
-  if (!mayRead(authorization)) {
+  const right = await mayRead(authorization);
+  if (right === 'unavailable') {
+    const { status, code, message, headers } = TOKENS_UNAVAILABLE;
+    return sendError(response, status, { code, message, correlationId }, headers);
+  }
+  if (right === 'refused') {
     const message = 'a token is needed that is limited to no agency';
     const headers = { 'www-authenticate': challenge(authorization) };
     return sendError(response, 401, { code: 'UNAUTHENTICATED', message, correlationId }, headers);

@@ -2,9 +2,12 @@
  * What a socket may see. Its token is checked when it comes, at `connection_init`, and stays under watch: a socket lives
  * for days, and must not outlive the right to read.
  *
- * States: open (no token yet; graphql-transport-ws allows nothing then) → admitted → over, when the token expires, is
- * revoked, or has other rights. Over is for good: a client that may still read connects again, and resumes by `after`.
+ * States: open (no token yet; graphql-transport-ws allows nothing then) → asking (the token is being checked; nothing is
+ * allowed yet) → admitted (and asking again, after a change of the tokens) → over, when the token expires, is revoked, has
+ * other rights or cannot be checked any more. Over is for good: a client that may still read connects again, and resumes by
+ * `after`. Stopped, when the socket is gone: what is still being asked then has no effect.
  */
+import type { Refusal } from '../ops/bearer';
 import { sameRights } from './access';
 import type { Access, Grant } from './access';
 import type { Viewer } from './viewer';
@@ -13,6 +16,8 @@ import type { Viewer } from './viewer';
 export const CLOSE_FORBIDDEN = 4403;
 /** Ours: the token is valid, and means something else than before. */
 export const CLOSE_RIGHTS_CHANGED = 4491;
+/** Of the registry of RFC 6455 (Try Again Later): clients come back with the same token. */
+export const CLOSE_TRY_AGAIN_LATER = 1013;
 
 /** Node fires a timer at once that is set further ahead. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -21,6 +26,10 @@ export class Session {
   private authorization: string | undefined;
   private grant: Grant | null = null;
   private timer: NodeJS.Timeout | null = null;
+  /** How often the tokens have changed: an answer counts only if they did not while it was made. */
+  private changes = 0;
+  private rechecking = false;
+  private stopped = false;
 
   /** @param close ends the socket; called when the session is over, perhaps more than once */
   constructor(
@@ -28,12 +37,24 @@ export class Session {
     private readonly close: (code: number, reason: string) => void,
   ) {}
 
-  /** @param params of `connection_init`. @returns whether it may go on */
-  admit(params: Readonly<Record<string, unknown>> | undefined): boolean {
+  /**
+   * Called once.
+   * @param params of `connection_init`
+   * @returns whether it may go on; `over`: the socket is closed already, or being closed
+   */
+  async admit(params: Readonly<Record<string, unknown>> | undefined): Promise<'admitted' | 'refused' | 'over'> {
     this.authorization = authorizationOf(params ?? {});
-    this.grant = this.access.grant(this.authorization);
-    this.watch();
-    return this.grant !== null;
+    return this.ask((answer) => {
+      if (this.stopped) return 'over';
+      if (answer === 'refused') return 'refused';
+      if (answer === 'unavailable') {
+        this.close(CLOSE_TRY_AGAIN_LATER, 'tokens cannot be checked at the moment');
+        return 'over';
+      }
+      this.grant = answer;
+      this.watch();
+      return 'admitted';
+    });
   }
 
   /** Of an admitted session. */
@@ -53,31 +74,52 @@ export class Session {
     return false;
   }
 
-  /** After a change of the tokens. */
-  recheck(): void {
+  /** After a change of the tokens. Where an answer is under way, it is asked for again instead. */
+  async recheck(): Promise<void> {
+    this.changes += 1;
     const { grant } = this;
-    if (grant === null) return;
-    const now = this.access.grant(this.authorization);
-    if (now === null) {
-      if (this.check()) this.close(CLOSE_FORBIDDEN, 'the token was revoked');
-    } else if (sameRights(grant.viewer, now.viewer)) {
-      this.grant = now;
-      this.watch();
-    } else {
-      this.close(CLOSE_RIGHTS_CHANGED, 'the rights of the token have changed');
-    }
+    if (grant === null || this.rechecking) return;
+    this.rechecking = true;
+    await this.ask((answer) => {
+      this.rechecking = false;
+      if (this.stopped) return;
+      if (answer === 'unavailable') {
+        this.close(CLOSE_TRY_AGAIN_LATER, 'the token cannot be checked any more');
+      } else if (answer === 'refused') {
+        if (this.check()) this.close(CLOSE_FORBIDDEN, 'the token was revoked');
+      } else if (sameRights(grant.viewer, answer.viewer)) {
+        this.grant = answer;
+        this.watch();
+      } else {
+        this.close(CLOSE_RIGHTS_CHANGED, 'the rights of the token have changed');
+      }
+    });
   }
 
   stop(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
+    this.stopped = true;
+    this.stopTimer();
+  }
+
+  /** @param settle is called in the same turn in which the answer is found to be the newest: none can overtake it. */
+  private async ask<T>(settle: (answer: Grant | Refusal) => T): Promise<T> {
+    for (;;) {
+      const before = this.changes;
+      const answer = await this.access.grant(this.authorization);
+      if (this.changes === before || this.stopped) return settle(answer);
+    }
   }
 
   private watch(): void {
-    this.stop();
+    this.stopTimer();
     const expiresAtMs = this.grant?.expiresAtMs ?? null;
     if (expiresAtMs === null || !this.check()) return;
     this.timer = setTimeout(() => this.watch(), Math.min(expiresAtMs - Date.now(), MAX_TIMER_MS));
+  }
+
+  private stopTimer(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
   }
 }
 

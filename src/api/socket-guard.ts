@@ -12,6 +12,7 @@ import { Session } from './session';
 
 /** Ours, in the range that RFC 6455 leaves to applications and graphql-transport-ws does not use. */
 export const CLOSE_TOO_SLOW = 4490;
+const CLOSE_INTERNAL_ERROR = 1011;
 /** How long a socket that is being closed may take to say goodbye. */
 export const GOODBYE_MS = 1_000;
 
@@ -61,13 +62,21 @@ export class SocketGuard {
     } catch (error) {
       if (this.socket.readyState !== this.socket.OPEN) return;
       this.services.log.error({ err: error }, 'cannot handle a message');
-      this.close(1011, 'internal error');
+      this.close(CLOSE_INTERNAL_ERROR, 'internal error');
     }
+  }
+
+  /** After a change of the tokens. */
+  recheck(): void {
+    this.session.recheck().catch((error: unknown) => {
+      this.services.log.error({ err: error }, 'cannot check a token again');
+      this.cutOff(CLOSE_INTERNAL_ERROR, 'internal error');
+    });
   }
 
   /** The reason reaches a reader who comes back soon; then the connection ends, whether it was read or not. */
   close(code?: number, reason?: string): void {
-    if (this.goodbye !== null) return;
+    if (this.goodbye !== null || this.socket.readyState === this.socket.CLOSED) return;
     this.socket.close(code, reason);
     this.goodbye = setTimeout(() => this.socket.terminate(), GOODBYE_MS);
   }

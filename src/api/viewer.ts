@@ -7,7 +7,8 @@ import { ApiError } from './errors';
  */
 export interface Viewer {
   readonly name: string;
-  readonly role: Role;
+  /** At least one; what any of them may is allowed. */
+  readonly roles: readonly Role[];
   /** Only entries of these agencies can be seen; null: all, those without an agency too. */
   readonly agencies: readonly string[] | null;
   /** Payloads may hold personal data. */
@@ -15,7 +16,7 @@ export interface Viewer {
 }
 
 /** Whoever reaches the loopback address of a service without tokens. */
-export const LOCAL_VIEWER: Viewer = { name: 'local', role: 'admin', agencies: null, mayReadPayloads: true };
+export const LOCAL_VIEWER: Viewer = { name: 'local', roles: ['admin'], agencies: null, mayReadPayloads: true };
 
 export function maySeeAgency(viewer: Viewer, agency: string | null): boolean {
   return viewer.agencies === null || (agency !== null && viewer.agencies.includes(agency));
@@ -26,6 +27,8 @@ export function maySeeAgency(viewer: Viewer, agency: string | null): boolean {
  * @throws ApiError FORBIDDEN
  */
 export function requirePermission(viewer: Viewer, permission: Permission): void {
-  if (may(viewer.role, permission)) return;
-  throw new ApiError('FORBIDDEN', `the role ${viewer.role} may not do this`, { permission });
+  const { roles } = viewer;
+  if (may(roles, permission)) return;
+  const who = roles.length === 1 ? `the role ${roles.join()}` : `the roles ${roles.join(', ')}`;
+  throw new ApiError('FORBIDDEN', `${who} may not do this`, { permission });
 }

@@ -56,7 +56,7 @@ export function createWebSockets(route: WebSocketRoute): WebSockets {
   const running = new Set<object>();
   const guards = new Set<SocketGuard>();
   const unwatch = access.onChange(() => {
-    for (const guard of guards) guard.session.recheck();
+    for (const guard of guards) guard.recheck();
   });
   const protocol = createProtocol(route, running);
 
@@ -112,11 +112,11 @@ function createProtocol({ services, rules }: WebSocketRoute, running: Set<object
     maskError(error, { correlationId, development: rules.development, log });
   return makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: limits.initTimeoutMs,
-    // Refused, the library closes the socket with 4403.
-    onConnect: ({ connectionParams, extra }) => {
-      const admitted = extra.session.admit(connectionParams);
-      if (!admitted) log.warn({ code: 'UNAUTHENTICATED' }, 'WebSocket without a valid token refused');
-      return admitted;
+    // Refused, the library closes the socket with 4403; until then it takes no operation, and no second token.
+    onConnect: async ({ connectionParams, extra }) => {
+      const admission = await extra.session.admit(connectionParams);
+      if (admission === 'refused') log.warn({ code: 'UNAUTHENTICATED' }, 'WebSocket without a valid token refused');
+      return admission === 'admitted';
     },
     onSubscribe: (context, _, payload) => {
       if (Object.keys(context.subscriptions).length > limits.maxOperationsPerSocket) {

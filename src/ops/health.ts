@@ -19,10 +19,10 @@ const PROBE_TIMEOUT_MS = 2_000;
 export class Health {
   private readonly feeds = new Map<string, string>();
 
-  /** @param contracts what is wrong with contract files; null: nothing */
+  /** @param asides what else to show, by name; null: nothing */
   constructor(
     private readonly database: Probe,
-    private readonly contracts: () => object | null = () => null,
+    private readonly asides: Readonly<Record<string, () => object | null>> = {},
   ) {}
 
   subscriberEvent(feed: string, event: SubscriberEvent): void {
@@ -41,9 +41,12 @@ export class Health {
   async readiness(): Promise<Readiness> {
     const database = await this.databaseAnswers();
     const feeds = Object.fromEntries(this.feeds);
-    // A broken file does not keep the contract of before from deciding.
-    const contracts = this.contracts();
-    const details = { database: database ? 'ok' : 'unavailable', feeds, ...(contracts === null ? {} : { contracts }) };
+    // A broken file does not keep the contract of before from deciding, nor does an OpenID provider that is away.
+    const asides = Object.entries(this.asides).flatMap(([name, read]) => {
+      const aside = read();
+      return aside === null ? [] : [[name, aside] as const];
+    });
+    const details = { database: database ? 'ok' : 'unavailable', feeds, ...Object.fromEntries(asides) };
     return { ready: database, details };
   }
 

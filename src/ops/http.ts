@@ -2,6 +2,8 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { UNAVAILABLE_RETRY_SECONDS } from './bearer';
+import type { Refusal } from './bearer';
 import type { Readiness } from './health';
 import type { MetricsText } from './metrics';
 import type { Logger } from './port';
@@ -13,7 +15,7 @@ export interface OpsServerOptions {
   readonly readiness: () => Promise<Readiness>;
   readonly metrics: () => Promise<MetricsText>;
   /** Whether the bearer of this `Authorization` header may read the metrics. */
-  readonly mayReadMetrics: (authorization: string | undefined) => boolean;
+  readonly mayReadMetrics: (authorization: string | undefined) => Promise<'granted' | Refusal>;
   readonly log: Logger;
 }
 
@@ -71,7 +73,13 @@ async function answerMetrics(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (!options.mayReadMetrics(request.headers.authorization)) {
+  const right = await options.mayReadMetrics(request.headers.authorization);
+  if (right === 'unavailable') {
+    response.setHeader('retry-after', UNAVAILABLE_RETRY_SECONDS);
+    reply(response, 503, { error: 'tokens cannot be checked at the moment' });
+    return;
+  }
+  if (right === 'refused') {
     response.setHeader('www-authenticate', 'Bearer');
     reply(response, 401, { error: 'a token is needed that is limited to no agency' });
     return;

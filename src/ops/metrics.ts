@@ -155,6 +155,11 @@ export class Metrics {
     'Errors in the contract file of the feed, whose contract of before stays in force. Empty label: of no known feed.',
     FEED,
   );
+  readonly oidcKeysUnavailable = this.gauge(
+    'oidc_keys_unavailable',
+    '1 while the keys of the OpenID provider cannot be read: before long its tokens cannot be checked. Alarm on it.',
+    [],
+  );
   readonly subscriptions = this.gauge('subscriptions', 'GraphQL subscriptions that are open in this process.', []);
   private readonly entries = this.gauge('ledger_entries', 'Entries in the ledger of the feed.', FEED);
   private readonly held = this.gauge(

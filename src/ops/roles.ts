@@ -25,8 +25,10 @@ export const PERMISSIONS = {
 
 export type Permission = keyof typeof PERMISSIONS;
 
-export function may(role: Role, permission: Permission): boolean {
-  return (PERMISSIONS[permission] as readonly Role[]).includes(role);
+/** Whether any of the roles allows it. */
+export function may(roles: readonly Role[], permission: Permission): boolean {
+  const allowed: readonly Role[] = PERMISSIONS[permission];
+  return roles.some((role) => allowed.includes(role));
 }
 
 /** Roles that can be limited to agencies. Policies and contracts are of whole feeds, so who changes them sees them all. */

@@ -6,6 +6,7 @@
  * Messages never quote a line, because somebody may have put a token in it.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { tokenOf } from './bearer';
 import { AGENCY_ROLES, ROLES } from './roles';
 import type { Role } from './roles';
 
@@ -60,8 +61,8 @@ export function readTokens(text: string): TokensRead {
  * Compares with every token, in constant time each, so that the time tells nothing about them.
  */
 export function authenticate(tokens: TokenList, authorization: string | undefined, nowMs: number): TokenHolder | null {
-  const [, token] = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i.exec(authorization ?? '') ?? [];
-  if (token === undefined) return null;
+  const token = tokenOf(authorization);
+  if (token === null) return null;
   const hash = sha256(token);
   let found: StoredToken | null = null;
   for (const stored of tokens) if (timingSafeEqual(stored.hash, hash)) found = stored;

@@ -1,12 +1,30 @@
 import type { Config } from '../config';
+import { AccessTokens } from '../ops/access-tokens';
+import type { Refusal, Tokens } from '../ops/bearer';
 import type { Cleanup } from '../ops/cleanup';
+import { OidcTokens } from '../ops/oidc';
 import type { Logger } from '../ops/port';
 import { may } from '../ops/roles';
 import { TokenFile, TokenFileError } from '../ops/token-file';
 import { StartError } from './parts';
 
-/** The tokens of the service; null where it has none, and listens on loopback alone (config.ts). @throws StartError */
-export function openTokens(config: Config, log: Logger, cleanup: Cleanup): TokenFile | null {
+export interface OpenTokens {
+  /** null: the service has none, and listens on loopback alone (config.ts). */
+  readonly tokens: Tokens | null;
+  /** Those of the OpenID provider, which are among them; null without one. */
+  readonly oidc: OidcTokens | null;
+}
+
+/** @throws StartError */
+export function openTokens(config: Config, log: Logger, cleanup: Cleanup): OpenTokens {
+  const file = openTokenFile(config, log, cleanup);
+  if (config.oidc === null) return { tokens: file === null ? null : new AccessTokens(file, null), oidc: null };
+  const oidc = new OidcTokens(config.oidc, log);
+  cleanup.add('keys of the OpenID provider', () => oidc.close());
+  return { tokens: new AccessTokens(file, oidc), oidc };
+}
+
+function openTokenFile(config: Config, log: Logger, cleanup: Cleanup): TokenFile | null {
   if (config.apiTokensFile === null) return null;
   try {
     const tokens = new TokenFile(config.apiTokensFile, log);
@@ -19,8 +37,12 @@ export function openTokens(config: Config, log: Logger, cleanup: Cleanup): Token
 }
 
 /** Counts are of whole feeds, so a token that is limited to agencies may not read them. */
-export function mayReadMetrics(tokens: TokenFile | null, authorization: string | undefined): boolean {
-  if (tokens === null) return true;
-  const holder = tokens.authenticate(authorization);
-  return holder !== null && holder.agencies === null && may(holder.role, 'readMetrics');
+export async function mayReadMetrics(
+  tokens: Tokens | null,
+  authorization: string | undefined,
+): Promise<'granted' | Refusal> {
+  if (tokens === null) return 'granted';
+  const bearer = await tokens.authenticate(authorization);
+  if (typeof bearer === 'string') return bearer;
+  return bearer.agencies === null && may(bearer.roles, 'readMetrics') ? 'granted' : 'refused';
 }

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { Metrics } from '../../src/ops/metrics';
 import { AGENCY_ROLES, PERMISSIONS, ROLES, may } from '../../src/ops/roles';
 import type { Permission } from '../../src/ops/roles';
+import { MAX_BEARER_BYTES, UNAVAILABLE_RETRY_SECONDS } from '../../src/ops/bearer';
+import { OIDC_TIMING } from '../../src/ops/oidc-keys';
 import { RELOAD_MS } from '../../src/ops/token-file';
 
 const PAGE = readFileSync(join(__dirname, '../../docs/operations.md'), 'utf8');
@@ -24,15 +26,32 @@ it('has the role matrix, as it is enforced', () => {
   expect(rows.map((row) => row.slice(0, ROLES.length + 1))).toEqual(
     (Object.keys(PERMISSIONS) as Permission[]).map((permission) => [
       `\`${permission}\``,
-      ...ROLES.map((role) => (may(role, permission) ? 'yes' : '–')),
+      ...ROLES.map((role) => (may([role], permission) ? 'yes' : '–')),
     ]),
   );
   // A token that is valid reads: the API asks for no more than that.
   expect(PERMISSIONS.readDecisions).toEqual(ROLES);
-  const reading = ROLES.filter((role) => may(role, 'readPayloads')).map((role) => `\`${role}\``);
+  const reading = ROLES.filter((role) => may([role], 'readPayloads')).map((role) => `\`${role}\``);
   expect(words(API_PAGE)).toContain(`need ${reading.join(' or ')}`);
   expect(words(PAGE)).toContain(`for ${AGENCY_ROLES.map((role) => `\`${role}\``).join(' and ')}`);
   expect(words(PAGE)).toContain(`is worth nothing within ${RELOAD_MS / 1000} seconds`);
+});
+
+it('says how long the keys of an OpenID provider count', () => {
+  const { refreshMs, retryMs, timeoutMs, cooldownMs, maxAgeMs } = OIDC_TIMING;
+  const minutes = `${refreshMs / 60_000} minutes`;
+  for (const fact of [
+    `every ${minutes}, and at once when a token names a key that is not known`,
+    `not more often than every ${cooldownMs / 1000} seconds`,
+    `a key that is withdrawn is worth nothing after ${minutes}`,
+    `stay in force for up to ${maxAgeMs / 3_600_000} hour`,
+    `is repeated after ${retryMs / 1000} seconds; the provider has ${timeoutMs / 1000} seconds to answer`,
+    `A token over ${MAX_BEARER_BYTES / 1024} KiB is refused`,
+  ]) {
+    expect(words(PAGE)).toContain(fact);
+  }
+  expect(words(API_PAGE)).toContain(`the withdrawal of a provider's key within ${minutes}`);
+  expect(UNAVAILABLE_RETRY_SECONDS * 1000).toBe(retryMs);
 });
 
 it('lists every metric, with its labels and meaning', async () => {

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import WebSocket from 'ws';
+import { AccessTokens } from '../../src/ops/access-tokens';
+import type { Tokens } from '../../src/ops/bearer';
 import { TokenFile } from '../../src/ops/token-file';
 import { createToken } from '../../src/ops/tokens';
 import type { TokenHolder } from '../../src/ops/tokens';
@@ -50,10 +52,10 @@ export function makeTokens(): TestTokens {
 }
 
 /** @param reloadMs default: as the service has it */
-export function openTokenFile(path: string, reloadMs?: number): TokenFile {
+export function openTokenFile(path: string, reloadMs?: number): Tokens {
   const file = new TokenFile(path, QUIET, reloadMs);
   onCleanup(() => file.close());
-  return file;
+  return new AccessTokens(file, null);
 }
 
 /** A query with a token. */

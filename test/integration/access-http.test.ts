@@ -112,7 +112,7 @@ describe('what operators ask', () => {
       operations: {
         ...OPERATIONS,
         readiness: () => Promise.resolve({ ready: true, details: { feeds: { 'cad-north': 'subscribed' } } }),
-        mayRead: (authorization) => authorization === 'Bearer operator',
+        mayRead: async (authorization) => (authorization === 'Bearer operator' ? 'granted' : 'refused'),
       },
     });
     const get = async (where: string, authorization?: string, method = 'GET') => {

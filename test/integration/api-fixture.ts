@@ -43,7 +43,7 @@ export interface Answer {
 export const OPERATIONS: ApiOptions['operations'] = {
   readiness: () => Promise.resolve({ ready: true, details: {} }),
   metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', body: 'up 1\n' }),
-  mayRead: () => true,
+  mayRead: () => Promise.resolve('granted'),
 };
 
 export interface TestApi {

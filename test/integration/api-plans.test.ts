@@ -171,7 +171,7 @@ describe('plans at 100 000 entries in each of two feeds', () => {
     const addresses = [0, 99_999, 5].map((position) => ({ feedId, position: BigInt(position) }));
     const source = { feedId, agency: 'agency-1', sourceId: 'source-10' };
     const middle = { agency: 'agency-1', sourceId: 'source-3' };
-    const someone = { name: 'someone', role: 'reviewer' as const, agencies: ['agency-2'], mayReadPayloads: true };
+    const someone = { name: 'someone', roles: ['reviewer'] as const, agencies: ['agency-2'], mayReadPayloads: true };
     const statements: [string, Prisma.Sql, number][] = [
       ['heads', feedHeads(LOCAL_VIEWER, { from: 1_767_225_650_000_000n, to: 1_767_225_660_000_000n }), 12],
       ['heads of an agency', feedHeads(someone, {}), 2],

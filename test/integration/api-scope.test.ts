@@ -15,9 +15,9 @@ import { onCleanup } from '../support/cleanup';
 import type { TestPipeline } from '../support/pipeline';
 import { b, caseContract, delivery, startPipeline } from '../support/pipeline';
 
-const NFD: Viewer = { name: 'north', role: 'reviewer', agencies: ['NFD'], mayReadPayloads: true };
-const SFD: Viewer = { name: 'south', role: 'reviewer', agencies: ['SFD'], mayReadPayloads: true };
-const NOBODY: Viewer = { name: 'nobody', role: 'reviewer', agencies: [], mayReadPayloads: true };
+const NFD: Viewer = { name: 'north', roles: ['reviewer'], agencies: ['NFD'], mayReadPayloads: true };
+const SFD: Viewer = { name: 'south', roles: ['reviewer'], agencies: ['SFD'], mayReadPayloads: true };
+const NOBODY: Viewer = { name: 'nobody', roles: ['reviewer'], agencies: [], mayReadPayloads: true };
 
 let north: TestPipeline;
 let south: TestPipeline;

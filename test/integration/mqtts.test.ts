@@ -3,7 +3,8 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { connectAsync } from 'mqtt';
-import { readConfig, type Environment } from '../../src/config';
+import { readConfig } from '../../src/config';
+import type { Environment } from '../../src/config-reader';
 import { createPublisher } from '../../src/mqtt/publisher';
 import type { TlsMaterial } from '../../src/mqtt/port';
 import { contractsFolder } from '../support/app';

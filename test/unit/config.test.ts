@@ -1,4 +1,5 @@
-import { ConfigError, readConfig, VARIABLES, type Config, type Environment } from '../../src/config';
+import { ConfigError, readConfig, VARIABLES, type Config } from '../../src/config';
+import type { Environment } from '../../src/config-reader';
 
 const SECRET = 'hunter2-s3cret';
 

@@ -266,7 +266,7 @@ describe('the role matrix', () => {
   it('is what the documentation says', () => {
     const table = Object.keys(PERMISSIONS).map((permission) => [
       permission,
-      ...ROLES.map((role) => (may(role, permission as keyof typeof PERMISSIONS) ? 'yes' : 'no')),
+      ...ROLES.map((role) => (may([role], permission as keyof typeof PERMISSIONS) ? 'yes' : 'no')),
     ]);
     expect(ROLES).toEqual(['viewer', 'reviewer', 'policy-admin', 'admin']);
     expect(table).toEqual([
