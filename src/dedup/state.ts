@@ -60,6 +60,11 @@ export function sourceKey(keyVersion: number, agency: string, sourceId: string):
   return `${keyVersion}\0${agency}\0${sourceId}`;
 }
 
+/** @param epoch '' without epochs */
+export function epochKey(keyVersion: number, agency: string, sourceId: string, epoch: string): string {
+  return `${sourceKey(keyVersion, agency, sourceId)}\0${epoch}`;
+}
+
 export function claimKey(keyVersion: number, key: string): string {
   return `${keyVersion}:${key}`;
 }

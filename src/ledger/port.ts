@@ -76,7 +76,6 @@ export interface BatchToWrite {
   readonly policyVersion: number;
   readonly contractDigest: string;
   readonly entries: readonly EntryToWrite[];
-  readonly payloads: readonly StoredPayload[];
   readonly sources: readonly SourceChange[];
   readonly fields: readonly FieldChange[];
   readonly members: readonly MemberAdded[];
@@ -86,6 +85,8 @@ export interface BatchToWrite {
 export interface LedgerTransaction {
   /** Locks the feed's head, then the incidents, and reads. Once a transaction, first. */
   read(request: ReadRequest): Promise<Locked>;
+  /** Bytes that came, each once; they are kept whatever is decided, so this can be under way while it is. */
+  store(feedId: number, payloads: readonly StoredPayload[]): Promise<void>;
   write(batch: BatchToWrite): Promise<void>;
 }
 

@@ -8,8 +8,8 @@ import type { Claim, EpochHead, PolicyInForce } from '../dedup/state';
 import type { FieldState } from '../effects/state';
 import { isDataError, sqlState } from './sql-error';
 import { LedgerError } from './port';
-import type { LedgerErrorCode, LedgerStore, LedgerTransaction, Locked } from './port';
-import { batchJson, entriesJson, keysJson, outboxJson, payloadsJson, requestJson } from './wire';
+import type { LedgerErrorCode, LedgerStore, LedgerTransaction, Locked, ReadRequest, WantedKey } from './port';
+import { batchJson, entriesJson, outboxJson, payloadsJson, requestJson, wantedKeys } from './wire';
 
 type Transaction = Parameters<Parameters<PrismaClient['$transaction']>[0]>[0];
 
@@ -52,14 +52,19 @@ export function createLedgerStore(prisma: PrismaClient, options: StoreOptions): 
 function ledgerTransaction(tx: Transaction): LedgerTransaction {
   return {
     async read(request) {
+      const documents = requestJson(request);
       const rows = await tx.$queryRaw<{ state: string }[]>`
-        SELECT read_batch(${requestJson(request)}::json, ${keysJson(request)}::json)::text AS state`;
-      return parseLocked(onlyRow(rows).state);
+        SELECT read_batch(${request.feedId}::integer, ${documents.request}::json, ${documents.keys}::json)::text AS state`;
+      return parseLocked(onlyRow(rows).state, request);
+    },
+    async store(feedId, payloads) {
+      // Prisma cannot read what a function of type void answers.
+      await tx.$executeRaw`SELECT store_payloads(${feedId}::integer, ${payloadsJson(payloads)}::json)`;
     },
     async write(batch) {
       await tx.$queryRaw`
-        SELECT write_batch(${batchJson(batch)}::json, ${entriesJson(batch)}::json,
-                           ${payloadsJson(batch)}::json, ${outboxJson(batch)}::json)`;
+        SELECT write_batch(${batch.feedId}::integer, ${batchJson(batch)}::json, ${entriesJson(batch)}::json,
+                           ${outboxJson(batch)}::json)`;
     },
   };
 }
@@ -102,18 +107,20 @@ function isDatabaseError(error: unknown): boolean {
   return error instanceof Error && (/^(PrismaClient|DriverAdapter)/.test(error.name) || sqlState(error) !== null);
 }
 
+/** Rows, column by column, each as long; null for none. `k`: the place of what was asked for. */
+type Columns<Row> = { readonly [Name in keyof Row]: readonly Row[Name][] } | { readonly [Name in keyof Row]: null };
+
 /** As `read_batch` answers; see there for the short names. */
 interface StateJson {
   term: number;
   size: number;
-  recordedAt: string;
+  recordedAt: number;
   policy: PolicyInForce;
   contract: string;
   heads: { v: number; a: string; s: string; e: string; r: string | null; m: string | null; h: string | null }[];
-  claims: { v: number; k: string; d: string; p: number; r: string }[];
-  fields: {
-    i: string;
-    f: string;
+  claims: Columns<{ k: number; p: number; r: number; d: string | null }>;
+  fields: Columns<{
+    k: number;
     value: string | null;
     feed: number;
     a: string;
@@ -121,21 +128,21 @@ interface StateJson {
     e: string | null;
     r: string | null;
     n: string | null;
-  }[];
+  }>;
   leaves: { size: number; leaf: string }[];
 }
 
-function parseLocked(text: string): Locked {
+function parseLocked(text: string, request: ReadRequest): Locked {
   const state = JSON.parse(text) as StateJson;
   return {
     term: state.term,
     size: state.size,
-    recordedAtMicros: Number(state.recordedAt),
+    recordedAtMicros: state.recordedAt,
     policy: state.policy,
     contractDigest: state.contract,
     sources: sourcesOf(state),
-    claims: claimsOf(state),
-    fields: fieldsOf(state),
+    claims: claimsOf(state, wantedKeys(request)),
+    fields: fieldsOf(state, request.fields),
     leaves: new Map(state.leaves.map(({ size, leaf }) => [size, leaf])),
   };
 }
@@ -151,24 +158,42 @@ function sourcesOf(state: StateJson): Map<string, Map<string, EpochHead>> {
   return sources;
 }
 
-function claimsOf(state: StateJson): Map<string, Claim[]> {
+function claimsOf({ claims: found }: StateJson, wanted: readonly WantedKey[]): Map<string, Claim[]> {
   const claims = new Map<string, Claim[]>();
-  for (const { v, k, d, p, r } of state.claims) {
-    const claim = { position: p, recordedAtMicros: Number(r), digest: d };
-    const known = claims.get(claimKey(v, k));
-    if (known === undefined) claims.set(claimKey(v, k), [claim]);
-    else known.push(claim);
+  if (found.k === null) return claims;
+  const { k, p, r, d } = found;
+  for (let row = 0; row < k.length; row += 1) {
+    const { keyVersion, key, claimDigest } = cell(wanted, cell(k, row));
+    const claim: Claim = {
+      position: cell(p, row),
+      recordedAtMicros: cell(r, row),
+      digest: cell(d, row) ?? claimDigest,
+    };
+    const name = claimKey(keyVersion, key);
+    const known = claims.get(name);
+    if (known === undefined) claims.set(name, [claim]);
+    // Asked for by several keys, a claim comes several times in a row.
+    else if (known.at(-1)?.position !== claim.position) known.push(claim);
   }
   return claims;
 }
 
-function fieldsOf(state: StateJson): Map<string, FieldState> {
-  return new Map(
-    state.fields.map(({ i, f, value, feed, a, s, e, r, n }) => [
-      fieldKey(i, f),
-      { value, writer: { feedId: feed, agency: a, sourceId: s, epoch: e, rank: r, sequence: n } },
-    ]),
-  );
+function fieldsOf({ fields: found }: StateJson, wanted: ReadRequest['fields']): Map<string, FieldState> {
+  const fields = new Map<string, FieldState>();
+  if (found.k === null) return fields;
+  const { k, value, feed, a, s, e, r, n } = found;
+  for (let row = 0; row < k.length; row += 1) {
+    const { incidentId, field } = cell(wanted, cell(k, row));
+    const source = { feedId: cell(feed, row), agency: cell(a, row), sourceId: cell(s, row) };
+    const writer = { ...source, epoch: cell(e, row), rank: cell(r, row), sequence: cell(n, row) };
+    fields.set(fieldKey(incidentId, field), { value: cell(value, row), writer });
+  }
+  return fields;
+}
+
+/** Of a column that has so many rows, or of what was asked for. */
+function cell<T>(column: readonly T[], row: number): T {
+  return column[row] as T;
 }
 
 function digits(text: string | null): bigint | null {

@@ -3,42 +3,41 @@
  * neither the number of rows nor of columns meets a bound of the protocol. The functions name the members.
  */
 import { sha256Hex } from '../contract/key';
-import type { BatchToWrite, EntryToWrite, ReadRequest } from './port';
+import { epochKey } from '../dedup/state';
+import type { BatchToWrite, EntryToWrite, ReadRequest, StoredPayload, WantedKey } from './port';
 
-export function requestJson(request: ReadRequest): string {
-  const sources = new Map<string, { v: number; a: string; s: string; e: string }>();
-  for (const { keyVersion: v, agency: a, sourceId: s, epoch: e } of request.keys) {
-    sources.set(`${v}\0${a}\0${s}\0${e}`, { v, a, s, e });
-  }
-  return JSON.stringify({
-    feed: request.feedId,
+/** The two documents of a request. Many keys share a source, so they name it by its place. */
+export function requestJson(request: ReadRequest): { readonly request: string; readonly keys: string } {
+  const places = new Map<string, number>();
+  const sources: { v: number; a: string; s: string; e: string }[] = [];
+  const keys = wantedKeys(request).map((wanted) => {
+    const { keyVersion: v, agency: a, sourceId: s, epoch: e } = wanted;
+    const name = epochKey(v, a, s, e);
+    let place = places.get(name);
+    if (place === undefined) {
+      places.set(name, (place = sources.length));
+      sources.push({ v, a, s, e });
+    }
+    return { k: wanted.key, d: wanted.claimDigest, s: place, n: given(wanted.sequence), p: given(wanted.hint) };
+  });
+  const rest = {
     hintTerm: request.hintTerm,
     incidents: request.incidents,
     fields: request.fields.map(({ incidentId, field }) => ({ i: incidentId, f: field })),
     remembered: request.remembered,
-    sources: [...sources.values()],
-  });
+    sources,
+  };
+  return { request: JSON.stringify(rest), keys: JSON.stringify(keys) };
 }
 
-export function keysJson(request: ReadRequest): string {
-  return JSON.stringify(
-    [...request.keys, ...request.formerKeys].map((k) => ({
-      v: k.keyVersion,
-      k: k.key,
-      d: k.claimDigest,
-      a: k.agency,
-      s: k.sourceId,
-      e: k.epoch,
-      n: k.sequence,
-      p: k.hint,
-    })),
-  );
+/** In the order in which `read_batch` counts them. */
+export function wantedKeys({ keys, formerKeys }: ReadRequest): readonly WantedKey[] {
+  return [...keys, ...formerKeys];
 }
 
 export function batchJson(batch: BatchToWrite): string {
   return JSON.stringify({
     id: batch.id,
-    feed: batch.feedId,
     term: batch.term,
     termReason: batch.termOpened,
     first: batch.firstPosition,
@@ -77,9 +76,9 @@ export function batchJson(batch: BatchToWrite): string {
   });
 }
 
-export function payloadsJson(batch: BatchToWrite): string {
+export function payloadsJson(payloads: readonly StoredPayload[]): string {
   return JSON.stringify(
-    batch.payloads.map(({ bytesDigest, bytes, sizeBytes }) => ({
+    payloads.map(({ bytesDigest, bytes, sizeBytes }) => ({
       d: bytesDigest,
       b: bytes === null ? null : base64(bytes),
       n: sizeBytes,
@@ -100,36 +99,45 @@ export function entriesJson(batch: BatchToWrite): string {
 function entryRow({ entry: e, leafHash, appliedKey }: EntryToWrite) {
   return {
     p: e.position,
-    i: e.itemIndex,
+    i: given(e.itemIndex),
     oc: e.outcome,
     ti: e.tier,
     re: e.reason,
-    he: e.held,
-    la: e.late,
-    kv: e.keyVersion,
-    k: e.key,
-    cd: e.claimDigest,
+    he: given(e.held),
+    la: given(e.late),
+    kv: given(e.keyVersion),
+    k: given(e.key),
+    cd: orSame(e.claimDigest, e.payloadDigest),
     pd: e.payloadDigest,
     bd: e.bytesDigest,
-    ag: e.agency,
-    so: e.sourceId,
-    ep: e.epoch,
-    sq: e.sequence,
-    ev: e.eventId,
-    inc: e.incidentId,
-    og: e.original,
-    rs: e.resolves,
-    ac: e.actor,
-    nt: e.note,
-    ak: appliedKey,
+    ag: given(e.agency),
+    so: given(e.sourceId),
+    ep: given(e.epoch),
+    sq: given(e.sequence),
+    ev: given(e.eventId),
+    inc: given(e.incidentId),
+    og: given(e.original),
+    rs: given(e.resolves),
+    ac: given(e.actor),
+    nt: given(e.note),
+    ak: orSame(appliedKey, e.key),
     br: e.broker,
     tp: e.topic,
     qos: e.qos,
-    dup: e.dup,
-    rt: e.retained,
-    oa: e.occurredAt,
+    dup: given(e.dup),
+    rt: given(e.retained),
+    oa: given(e.occurredAt),
     lh: leafHash,
   };
+}
+
+/** What is null or false is left out of a document: most members of most entries are. */
+function given<T>(value: T | null | false): T | undefined {
+  return value === null || value === false ? undefined : value;
+}
+
+function orSame(value: string | null, other: string | null): string | undefined {
+  return value !== null && value === other ? 'same' : given(value);
 }
 
 function base64(bytes: Uint8Array): string {

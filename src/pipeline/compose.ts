@@ -7,7 +7,7 @@ import type { DecidedBatch, Decision } from '../dedup/state';
 import { ENCODING_VERSION, timeText } from '../ledger/entry';
 import type { LedgerEntry } from '../ledger/entry';
 import { leafHash } from '../ledger/leaf';
-import type { BatchToWrite, EntryToWrite, Locked, StoredPayload } from '../ledger/port';
+import type { BatchToWrite, EntryToWrite, Locked } from '../ledger/port';
 import type { TermCheck } from '../ledger/term';
 import type { Received } from './prepare';
 
@@ -43,7 +43,6 @@ export function composeBatch(
     policyVersion: locked.policy.version,
     contractDigest: locked.contractDigest,
     entries,
-    payloads: payloadsOf(received),
     sources: decided.sources,
     fields: decided.fields,
     members: decided.members,
@@ -120,18 +119,4 @@ function noIdentity(bytesDigest: string) {
 /** Text that is only shown, made storable: Postgres has no NUL, and JSON no lone surrogates. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD');
-}
-
-/** Each delivery's bytes once; of one that was too large only digest and size. */
-function payloadsOf(received: readonly Received[]): StoredPayload[] {
-  const payloads = new Map<string, StoredPayload>();
-  for (const { delivery, bytesDigest, message } of received) {
-    const tooLarge = message.kind === 'malformed' && message.reason === 'payload_too_large';
-    payloads.set(bytesDigest, {
-      bytesDigest,
-      bytes: tooLarge ? null : delivery.payload,
-      sizeBytes: delivery.payload.byteLength,
-    });
-  }
-  return [...payloads.values()];
 }

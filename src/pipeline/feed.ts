@@ -20,6 +20,8 @@ export interface FeedRuntime {
   active: ActiveContract;
   /** What this instance last saw committed. A ledger that knows less went back in time. */
   memory: LedgerMemory | null;
+  /** Highest sequence of the sources of the last batch, by `epochKey`: the window cannot know what lies above. */
+  reached: ReadonlyMap<string, bigint>;
 }
 
 export interface ContractSource {

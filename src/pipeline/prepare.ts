@@ -3,11 +3,12 @@
  */
 import { sha256Hex } from '../contract/key';
 import type { FormerClaim, KeyedMessage, Message } from '../contract/types';
-import { claimKey } from '../dedup/state';
-import type { ReadRequest, WantedKey } from '../ledger/port';
+import { claimKey, epochKey } from '../dedup/state';
+import type { SourceChange } from '../dedup/state';
+import type { ReadRequest, StoredPayload, WantedKey } from '../ledger/port';
 import type { ReceivedDelivery } from '../mqtt/port';
 import type { LedgerMemory, WindowHints } from '../window/window';
-import type { ActiveContract } from './feed';
+import type { ActiveContract, FeedRuntime } from './feed';
 
 /** A message with the delivery that brought it. */
 export interface Received {
@@ -24,15 +25,34 @@ export function decodeAll(active: ActiveContract, deliveries: readonly ReceivedD
   });
 }
 
-/** Their own keys, and those of former identity versions. */
-export function windowKeys(received: readonly Received[]): string[] {
+/**
+ * What the window is asked for: own keys, and those of former identity versions. Not what lies above everything that its
+ * source had sent by the last batch, as all of a feed does that replays nothing.
+ */
+export function windowKeys(received: readonly Received[], reached: FeedRuntime['reached']): string[] {
   const names = new Set<string>();
   for (const message of keyed(received)) {
-    names.add(claimKey(message.keyVersion, message.key));
+    if (!isAbove(reached, message)) names.add(claimKey(message.keyVersion, message.key));
     for (const reading of message.former)
       for (const claim of reading.claims) names.add(claimKey(claim.keyVersion, claim.key));
   }
   return [...names];
+}
+
+function isAbove(reached: FeedRuntime['reached'], { keyVersion, identity }: KeyedMessage): boolean {
+  const { agency, sourceId, epoch, sequence } = identity;
+  if (sequence === null) return false;
+  const highest = reached.get(epochKey(keyVersion, agency, sourceId, epoch ?? ''));
+  return highest !== undefined && BigInt(sequence) > highest;
+}
+
+/** After a batch: how far its sources have come. */
+export function reachedAfter(sources: readonly SourceChange[]): FeedRuntime['reached'] {
+  const reached = new Map<string, bigint>();
+  for (const { keyVersion, agency, sourceId, epoch, head } of sources) {
+    if (head.highest !== null) reached.set(epochKey(keyVersion, agency, sourceId, epoch), head.highest);
+  }
+  return reached;
 }
 
 export function readRequest(
@@ -78,6 +98,20 @@ function want(keys: Map<string, WantedKey>, claim: FormerClaim, hints: WindowHin
     sequence: identity.sequence,
     hint: hints?.positions.get(name) ?? null,
   });
+}
+
+/** Each delivery's bytes once; of one that was too large only digest and size. */
+export function payloadsOf(received: readonly Received[]): StoredPayload[] {
+  const payloads = new Map<string, StoredPayload>();
+  for (const { delivery, bytesDigest, message } of received) {
+    const tooLarge = message.kind === 'malformed' && message.reason === 'payload_too_large';
+    payloads.set(bytesDigest, {
+      bytesDigest,
+      bytes: tooLarge ? null : delivery.payload,
+      sizeBytes: delivery.payload.byteLength,
+    });
+  }
+  return [...payloads.values()];
 }
 
 /** What the instance and the window remember of the ledger. */

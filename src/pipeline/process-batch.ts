@@ -6,6 +6,7 @@
  * Steps 9 (PUBACK) and 10 (wake-up) are the worker's, because they follow the whole batch, also one taken apart.
  */
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { decide } from '../dedup/decide';
 import { claimAt } from '../dedup/originals';
 import { claimKey, claims } from '../dedup/state';
@@ -16,7 +17,7 @@ import { checkTerm } from '../ledger/term';
 import type { LedgerMemory, Window, WindowHints } from '../window/window';
 import { composeBatch } from './compose';
 import type { FeedRuntime } from './feed';
-import { memories, readRequest, windowKeys } from './prepare';
+import { memories, payloadsOf, reachedAfter, readRequest, windowKeys } from './prepare';
 import type { Received } from './prepare';
 
 /** Where a batch is. Observers see each step as it is reached; the fault suite kills the process there. */
@@ -56,12 +57,13 @@ export async function processBatch(
   settle: (feedId: number, batchId: string) => Promise<boolean>,
 ): Promise<Committed> {
   // 1. Ask the window where the keys were seen.
-  const hints = await ports.window.lookup(feed.name, windowKeys(received));
+  const hints = await ports.window.lookup(feed.name, windowKeys(received, feed.reached));
   ports.onStep('looked-up', feed.name);
   // 2 to 7. One transaction.
   const committed = await commitBatch(ports, feed, received, hints, settle);
   ports.onStep('committed', feed.name);
   feed.memory = committed.memory;
+  feed.reached = reachedAfter(committed.write.sources);
   // 8. Tell the window.
   await recordInWindow(ports.window, feed.name, committed);
   ports.onStep('recorded', feed.name);
@@ -85,17 +87,21 @@ async function commitBatch(
       ports.onStep('read', feed.name);
       if (locked.contractDigest !== feed.active.digest) throw new ContractChanged(locked.contractDigest);
       const term = checkTerm(locked, remembered, (size) => locked.leaves.get(size));
-      // 4. Decide.
-      const decided = decide(
-        stateOf(feed, locked),
-        received.map(({ message }) => message),
-      );
-      ports.onStep('decided', feed.name);
-      // 5, 6. Effects, entries, heads.
-      const write = composeBatch({ id, feed: feed.name, feedId: feed.feedId, locked, term }, received, decided);
-      await transaction.write(write);
-      ports.onStep('written', feed.name);
-      done = { write, decided, policy: locked.policy, memory: memoryAfter(write), claims: locked.claims };
+      const decideAndWrite = async (): Promise<Committed> => {
+        await nextTurn(); // what came is on its way to the database
+        // 4. Decide.
+        const decided = decide(
+          stateOf(feed, locked),
+          received.map(({ message }) => message),
+        );
+        ports.onStep('decided', feed.name);
+        // 5, 6. Effects, entries, heads.
+        const write = composeBatch({ id, feed: feed.name, feedId: feed.feedId, locked, term }, received, decided);
+        await transaction.write(write);
+        ports.onStep('written', feed.name);
+        return { write, decided, policy: locked.policy, memory: memoryAfter(write), claims: locked.claims };
+      };
+      [, done] = await Promise.all([transaction.store(feed.feedId, payloadsOf(received)), decideAndWrite()]);
       return done;
       // 7. Commit.
     });

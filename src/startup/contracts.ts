@@ -54,7 +54,7 @@ export async function activateContracts(
   // One after another: an embedded database has one connection, and there are few feeds.
   for (const stored of inForce) {
     const active = await activeContract(database, stored, config.maxPayloadBytes);
-    feeds.push({ feedId: stored.feedId, name: stored.feed, active, memory: null });
+    feeds.push({ feedId: stored.feedId, name: stored.feed, active, memory: null, reached: new Map() });
   }
   return feeds;
 }

@@ -42,7 +42,7 @@ export class FeedsInForce {
       }
       const contract = await this.load(name, feedId, digest);
       if (contract === null) continue;
-      const feed = known?.feed ?? { feedId, name, active: contract, memory: null };
+      const feed = known?.feed ?? { feedId, name, active: contract, memory: null, reached: new Map() };
       const now = { feed, contract };
       this.feeds.set(name, now);
       readable.push(now);

@@ -62,7 +62,6 @@ async function write(change: (entry: EntryToWrite) => EntryToWrite, batch: Parti
       policyVersion: locked.policy.version,
       contractDigest: locked.contractDigest,
       entries: [change({ entry, leafHash: leafHash(entry), appliedKey: entry.key })],
-      payloads: [],
       sources: [],
       fields: [],
       members: [],

@@ -38,6 +38,18 @@ describe('decoding ahead', () => {
     expect(entries.map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4', '5']);
   });
 
+  it('keeps the order of a batch that is decoded in several slices', async () => {
+    const path = await startPipeline({ batchMaxDeliveries: 120 });
+    const offered = deliveries(260);
+    path.offer(...offered);
+    await path.stop();
+    expect(path.acknowledged).toEqual(offered);
+    const entries = await expectSoundLedger(path.url, path.feed.name);
+    expect(entries.map(({ sequence, outcome }) => `${sequence} ${outcome}`)).toEqual(
+      offered.map((_, index) => `${index + 1} APPLIED`),
+    );
+  });
+
   it('decodes again what was decoded under a contract that is no longer in force', async () => {
     const before = parseContract(caseContract());
     const after = parseContract(

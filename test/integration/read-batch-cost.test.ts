@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import type { ReadRequest, WantedKey } from '../../src/ledger/port';
-import { keysJson, requestJson } from '../../src/ledger/wire';
+import { requestJson } from '../../src/ledger/wire';
 import { onCleanup } from '../support/cleanup';
 import type { StoredEntry } from '../support/ledger';
 import { b, delivery, startPipeline } from '../support/pipeline';
@@ -59,13 +59,14 @@ describe('read_batch on a ledger of many entries', () => {
     };
     await client.query('BEGIN');
     const before = await counted();
-    const { rows: answers } = await client.query<{ state: { claims: unknown[]; leaves: unknown[] } }>(
-      'SELECT read_batch($1::json, $2::json) AS state',
-      [requestJson(request), keysJson(request)],
+    const documents = requestJson(request);
+    const { rows: answers } = await client.query<{ state: { claims: { p: unknown[] }; leaves: unknown[] } }>(
+      'SELECT read_batch($1::integer, $2::json, $3::json) AS state',
+      [feedId, documents.request, documents.keys],
     );
     const read = (await counted()) - before;
     await client.query('ROLLBACK');
-    expect(answers[0]?.state.claims).toHaveLength(keys.length);
+    expect(answers[0]?.state.claims.p).toHaveLength(keys.length);
     expect(answers[0]?.state.leaves).toHaveLength(request.remembered.length);
     return read;
   }

@@ -97,15 +97,14 @@ describe('an incident with large values', () => {
     await client.connect();
     onCleanup(() => client.end());
     const request = {
-      feed: path.feed.feedId,
       incidents: [],
       fields: [{ i: 'I-77', f: 'status' }],
       sources: [],
       remembered: [],
     };
     const { rows } = await client.query<{ length: number }>(
-      "SELECT length(read_batch($1::json, '[]'::json)::text) AS length",
-      [JSON.stringify(request)],
+      "SELECT length(read_batch($1::integer, $2::json, '[]'::json)::text) AS length",
+      [path.feed.feedId, JSON.stringify(request)],
     );
     expect(rows[0]?.length).toBeLessThan(1000);
     expect(await path.deliver(b(2, { status: 'y' }))).toMatchObject([{ outcome: 'APPLIED' }]);

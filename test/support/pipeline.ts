@@ -138,6 +138,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Test
     name: loaded.contract.feed,
     active: await contracts.load(feedId, loaded.digest),
     memory: null,
+    reached: new Map(),
   };
   const acknowledged: ReceivedDelivery[] = [];
   const steps: Step[] = [];
