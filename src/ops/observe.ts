@@ -27,10 +27,21 @@ interface Attempt {
   readonly known: ReadonlyMap<string, number> | null;
 }
 
+/** What came of a feed, kept as plain numbers until somebody looks: a labelled series costs as much as a hash. */
+interface Arrivals {
+  /** By QoS, since the last scrape. */
+  readonly received: [number, number, number];
+  inFlight: number;
+  bytesInFlight: number;
+}
+
 export class Observer {
   private readonly attempts = new Map<string, Attempt>();
+  private readonly arrivals = new Map<string, Arrivals>();
 
-  constructor(private readonly metrics: Metrics) {}
+  constructor(private readonly metrics: Metrics) {
+    metrics.beforeScrape(() => this.showArrivals());
+  }
 
   /** The window, with its answers and failures noted. */
   window(window: Window): Window {
@@ -71,14 +82,14 @@ export class Observer {
 
   /** A subscriber that is seen through: what comes, and what of it was acknowledged. */
   subscriber(feed: string, options: SubscriberOptions, create: (options: SubscriberOptions) => Subscriber): Subscriber {
-    const { deliveriesReceived, deliveriesInFlight, bytesInFlight, acknowledgementDelay } = this.metrics;
+    const arrivals = this.arrivalsOf(feed);
     const subscriber = create({
       ...options,
       sink: {
         offer: (delivery) => {
-          deliveriesReceived.inc({ feed, qos: String(delivery.qos) });
-          deliveriesInFlight.inc({ feed });
-          bytesInFlight.inc({ feed }, deliverySize(delivery));
+          arrivals.received[delivery.qos] += 1;
+          arrivals.inFlight += 1;
+          arrivals.bytesInFlight += deliverySize(delivery);
           return options.sink.offer(delivery);
         },
       },
@@ -90,10 +101,11 @@ export class Observer {
       close: () => subscriber.close(),
       acknowledge: (deliveries) => {
         const written = subscriber.acknowledge(deliveries);
-        deliveriesInFlight.dec({ feed }, deliveries.length);
-        bytesInFlight.dec({ feed }, bytesOf(deliveries));
+        arrivals.inFlight -= deliveries.length;
+        arrivals.bytesInFlight -= bytesOf(deliveries);
         const [oldest] = deliveries;
-        if (oldest) acknowledgementDelay.observe({ feed }, Math.max(0, Date.now() - oldest.receivedAtMs) / 1000);
+        const delayMs = oldest === undefined ? null : Math.max(0, Date.now() - oldest.receivedAtMs);
+        if (delayMs !== null) this.metrics.acknowledgementDelay.observe({ feed }, delayMs / 1000);
         return written;
       },
     };
@@ -113,9 +125,31 @@ export class Observer {
   /** Nothing of the feed is in this process any more; what was not acknowledged is the broker's again. */
   leaseGiven(feed: string): void {
     this.attempts.delete(feed);
-    const { leaseOwner, connected, deliveriesInFlight, bytesInFlight, deliveriesWaiting } = this.metrics;
-    for (const gauge of [leaseOwner, connected, deliveriesInFlight, bytesInFlight, deliveriesWaiting]) {
-      gauge.set({ feed }, 0);
+    const arrivals = this.arrivalsOf(feed);
+    arrivals.inFlight = 0;
+    arrivals.bytesInFlight = 0;
+    const { leaseOwner, connected, deliveriesWaiting } = this.metrics;
+    for (const gauge of [leaseOwner, connected, deliveriesWaiting]) gauge.set({ feed }, 0);
+  }
+
+  private arrivalsOf(feed: string): Arrivals {
+    let arrivals = this.arrivals.get(feed);
+    if (arrivals === undefined) {
+      arrivals = { received: [0, 0, 0], inFlight: 0, bytesInFlight: 0 };
+      this.arrivals.set(feed, arrivals);
+    }
+    return arrivals;
+  }
+
+  private showArrivals(): void {
+    const { deliveriesReceived, deliveriesInFlight, bytesInFlight } = this.metrics;
+    for (const [feed, arrivals] of this.arrivals) {
+      arrivals.received.forEach((count, qos) => {
+        if (count > 0) deliveriesReceived.inc({ feed, qos: String(qos) }, count);
+      });
+      arrivals.received.fill(0);
+      deliveriesInFlight.set({ feed }, arrivals.inFlight);
+      bytesInFlight.set({ feed }, arrivals.bytesInFlight);
     }
   }
 
