@@ -5,7 +5,7 @@
  * So two numbers of equal value have equal text, and sequences beyond 2^53 never collapse into one. A fraction of up to
  * 17 digits is what producers print a double as; there the shortest form of RFC 8785 counts, as in `0.1`.
  */
-import { compareDecimals, parseDecimal, type Decimal, type DecimalParse } from './decimal';
+import { compareDecimals, isShortInteger, parseDecimal, type Decimal, type DecimalParse } from './decimal';
 import { ExactNumber, isJsonArray, isJsonObject, type JsonArray, type JsonObject, type JsonValue } from './json-value';
 import type { PointerTokens } from './pointer';
 
@@ -14,8 +14,8 @@ export type Omission = Map<string, Omission | null>;
 
 /** Digits that a double's text can have and still name one double (IEEE 754 binary64). */
 const DOUBLE_DIGITS = 17;
-/** Integers of up to 15 digits are exact as doubles, and RFC 8785 writes them as they stand. */
-const SHORT_INTEGER = /^(?:0|-?[1-9]\d{0,14})$/;
+/** All but printable ASCII without `"` and `\`, which stands for itself between quotation marks. */
+const NOT_PLAIN = /[^ !#-[\]-~]/;
 
 /** Joins pointers into one omission. An empty pointer leaves out everything: null. No pointer: an empty omission. */
 export function omissionOf(pointers: readonly PointerTokens[]): Omission | null {
@@ -39,9 +39,14 @@ export function omissionOf(pointers: readonly PointerTokens[]): Omission | null 
   return root;
 }
 
+/** Canonical text of a string. Nearly every one is plain, and this finds it out in half the time of JSON.stringify. */
+export function canonicalString(text: string): string {
+  return NOT_PLAIN.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
 /** Canonical text of a value. Members are ordered by UTF-16 code units (RFC 8785 section 3.2.3). */
 export function canonicalJson(value: JsonValue): string {
-  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'string') return canonicalString(value);
   if (value instanceof ExactNumber) return canonicalNumber(value.text);
   if (isJsonArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (isJsonObject(value)) return canonicalObject(value, NOTHING);
@@ -70,7 +75,7 @@ function canonicalObject(object: JsonObject, omission: Omission): string {
     // The name comes from this very map.
     const value = object.get(name) as JsonValue;
     const written = omitted === undefined ? canonicalJson(value) : canonicalJsonWithout(value, omitted);
-    text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${written}`;
+    text += `${text === '' ? '' : ','}${canonicalString(name)}:${written}`;
   }
   return `{${text}}`;
 }
@@ -87,7 +92,7 @@ function canonicalArrayWithout(array: JsonArray, omission: Omission): string {
 
 /** Canonical text of a number of the JSON grammar. Throws `RangeError` for any other text. */
 export function canonicalNumber(text: string): string {
-  if (SHORT_INTEGER.test(text)) return text;
+  if (isShortInteger(text)) return text;
   const parse = parseDecimal(text);
   if (!parse.ok) throw new RangeError('not a JSON number');
   const exact = parse.value;

@@ -38,6 +38,7 @@ export type IntegerReading =
 
 const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const CANONICAL_INTEGER = /^(?:0|[1-9]\d{0,37})$/;
+const SHORT_INTEGER = /^(?:0|-?[1-9]\d{0,14})$/;
 const DIGITS = /^[0-9]+$/;
 const ZERO: Decimal = { negative: false, digits: '', exponent: 0n };
 const SCALE = BigInt(MAX_DIGITS);
@@ -64,6 +65,11 @@ export function parseDecimal(text: string): DecimalParse {
   return { ok: true, value };
 }
 
+/** An integer of up to 15 digits: exact as a double, and so is the sum of two; RFC 8785 writes both as they stand. */
+export function isShortInteger(text: string): boolean {
+  return SHORT_INTEGER.test(text);
+}
+
 /** `[+-]?\d+` as a bigint, or null beyond 100 digits: checked before anything is computed. */
 function exponentOf(written: string): bigint | null {
   const sign = /^[+-]/.test(written) ? 1 : 0;
@@ -76,6 +82,7 @@ function exponentOf(written: string): bigint | null {
 
 /** A number text as the canonical decimal of effects, at most 38 digits on either side of the point. */
 export function readDecimal(text: string): DecimalReading {
+  if (CANONICAL_INTEGER.test(text)) return { ok: true, text };
   const parse = parseDecimal(text);
   return parse.ok ? inRange(plainText(parse.value)) : parse;
 }

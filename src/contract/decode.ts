@@ -8,7 +8,7 @@ import { canonicalJsonWithout, omissionOf, type Omission } from './canonical';
 import { compileEffects, planEffects, readIncident, type CompiledEffects } from './effects-plan';
 import { Expansion, planCharacters } from './expansion';
 import { formerContracts, withFormer, type FormerDelivery } from './former';
-import { compileIdentity, countsOf, readIdentity, type CompiledIdentity } from './identity';
+import { compileIdentity, readIdentity, type CompiledIdentity } from './identity';
 import { itemBytes, parseJson } from './json';
 import { isJsonArray, type JsonArray, type JsonDocument, type JsonFault, type JsonValue } from './json-value';
 import { idempotencyKey, sha256Hex } from './key';
@@ -202,7 +202,10 @@ class ContractDecoder implements Decoder {
    * in. Called after everything is read but `occurredAt`, which decides nothing.
    */
   private digest(reader: MessageReader, identity: Identity): string {
-    for (const { source, digits } of countsOf(this.identity, identity)) reader.takeAsNumber(source, digits);
+    for (const { name, source } of this.identity.counts) {
+      const digits = identity[name];
+      if (digits !== null) reader.takeAsNumber(source, digits);
+    }
     const message = canonicalJsonWithout(reader.digestMessage, this.omission);
     const outside = reader.outsideText();
     return sha256Hex(outside === null ? message : `${message}\n${outside}`);

@@ -141,11 +141,15 @@ function compileWhen(when: When): readonly Condition[] {
 
 /** All must hold; none is no condition. A member that is absent equals nothing, not even null. */
 function matches(when: readonly Condition[], reader: MessageReader): boolean {
-  return when.every(({ tokens, equals }) => {
-    const value = reader.at(tokens);
-    if (typeof equals !== 'object' || equals === null) return value === equals;
-    return value instanceof ExactNumber && canonicalNumber(value.text) === equals.number;
-  });
+  for (const { tokens, equals } of when) {
+    if (!isEqual(reader.at(tokens), equals)) return false;
+  }
+  return true;
+}
+
+function isEqual(value: JsonValue | undefined, equals: Condition['equals']): boolean {
+  if (typeof equals !== 'object' || equals === null) return value === equals;
+  return value instanceof ExactNumber && canonicalNumber(value.text) === equals.number;
 }
 
 type PlannedValue = { readonly ok: true; readonly text: string } | Failure;

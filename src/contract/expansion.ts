@@ -20,11 +20,14 @@ const MAX_CHARACTERS = 134_217_728;
 
 /** Keeps count for one delivery. */
 export class Expansion {
-  readonly allowed: number;
   private taken = 0;
+  private bound: number | null = null;
 
-  constructor(private readonly delivery: Delivery) {
-    this.allowed = Math.min(MAX_CHARACTERS, FREE_CHARACTERS + CHARACTERS_PER_BYTE * deliverySize(delivery));
+  constructor(private readonly delivery: Delivery) {}
+
+  get allowed(): number {
+    this.bound ??= Math.min(MAX_CHARACTERS, FREE_CHARACTERS + CHARACTERS_PER_BYTE * deliverySize(this.delivery));
+    return this.bound;
   }
 
   /**
@@ -34,7 +37,8 @@ export class Expansion {
    */
   add(characters: number): boolean {
     this.taken += this.delivery.topic.length + characters;
-    return this.taken <= this.allowed;
+    // Few deliveries take more than what is free, and the others need not be weighed.
+    return this.taken <= FREE_CHARACTERS || this.taken <= this.allowed;
   }
 }
 

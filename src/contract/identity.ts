@@ -41,10 +41,10 @@ interface CompiledPart {
   readonly read: (value: ReadValue) => PartReading;
 }
 
-/** A sequence or numeric epoch, with the digits that were read there. */
-export interface CountRead {
+/** A sequence or numeric epoch: a number to identity, whatever form it comes in; `7`, `"7"` and `"0007"` are one. */
+export interface CompiledCount {
+  readonly name: 'epoch' | 'sequence';
   readonly source: CompiledSource;
-  readonly digits: string;
 }
 
 export interface CompiledIdentity {
@@ -53,6 +53,8 @@ export interface CompiledIdentity {
   readonly hasEpoch: boolean;
   /** Agency and source, then epoch and sequence, or the parts of the event id. */
   readonly parts: readonly CompiledPart[];
+  /** Those of the parts that are numbers. */
+  readonly counts: readonly CompiledCount[];
 }
 
 /** `batch`: the contract has `items`. */
@@ -65,13 +67,16 @@ export function compileIdentity(rule: IdentityRule, batch: boolean): CompiledIde
   const parts = [part('agency', rule.agency, readId), part('source', rule.source, readId)];
   if (rule.mode === 'eventId') {
     parts.push(...rule.eventId.map((source) => part('event_id', source, readId)));
-    return { keyVersion: rule.version, mode: rule.mode, hasEpoch: false, parts };
+    return { keyVersion: rule.version, mode: rule.mode, hasEpoch: false, parts, counts: [] };
   }
   if (rule.epoch !== null) {
     parts.push(part('epoch', rule.epoch.value, rule.epoch.order === 'numeric' ? readCount : readId));
   }
   parts.push(part('sequence', rule.sequence, readCount));
-  return { keyVersion: rule.version, mode: rule.mode, hasEpoch: rule.epoch !== null, parts };
+  const counts = parts.flatMap(({ name, source, read }) => {
+    return read === readCount && (name === 'epoch' || name === 'sequence') ? [{ name, source }] : [];
+  });
+  return { keyVersion: rule.version, mode: rule.mode, hasEpoch: rule.epoch !== null, parts, counts };
 }
 
 /** The identity, or the first part that cannot be taken. */
@@ -85,22 +90,12 @@ export function readIdentity(compiled: CompiledIdentity, reader: MessageReader):
     }
     texts.push(reading.text);
   }
-  const [agency = '', sourceId = '', ...rest] = texts;
+  const [agency = '', sourceId = ''] = texts;
   if (compiled.mode === 'eventId') {
-    return { ok: true, identity: { agency, sourceId, epoch: null, sequence: null, eventId: rest } };
+    return { ok: true, identity: { agency, sourceId, epoch: null, sequence: null, eventId: texts.slice(2) } };
   }
-  const epoch = compiled.hasEpoch ? (rest[0] ?? null) : null;
-  return { ok: true, identity: { agency, sourceId, epoch, sequence: rest.at(-1) ?? null, eventId: null } };
-}
-
-/** What identity took as a number, whatever form it came in: `7`, `"7"` and `"0007"` are one sequence. */
-export function countsOf(compiled: CompiledIdentity, identity: Identity): readonly CountRead[] {
-  const counts: CountRead[] = [];
-  for (const { name, source, read } of compiled.parts) {
-    const digits = name === 'epoch' ? identity.epoch : name === 'sequence' ? identity.sequence : null;
-    if (read === readCount && digits !== null) counts.push({ source, digits });
-  }
-  return counts;
+  const epoch = compiled.hasEpoch ? (texts[2] ?? null) : null;
+  return { ok: true, identity: { agency, sourceId, epoch, sequence: texts.at(-1) ?? null, eventId: null } };
 }
 
 /** Why a text cannot be stored and compared as an id, or null if it can. */

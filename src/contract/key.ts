@@ -18,10 +18,11 @@ export function sha256Hex(data: string | Uint8Array): string {
  */
 export function keyText(identity: Identity): string {
   const { agency, sourceId, epoch, sequence, eventId } = identity;
-  if (eventId !== null) return EVENT_ID_MARK + [agency, sourceId, ...eventId].map(escapePart).join('|');
+  const source = `${escapePart(agency)}|${escapePart(sourceId)}`;
+  if (eventId !== null) return `${EVENT_ID_MARK}${[source, ...eventId.map(escapePart)].join('|')}`;
   if (sequence === null) throw new RangeError('an identity has a sequence or an event id');
-  const parts = epoch === null ? [agency, sourceId, sequence] : [agency, sourceId, epoch, sequence];
-  return parts.map(escapePart).join('|');
+  const place = epoch === null ? escapePart(sequence) : `${escapePart(epoch)}|${escapePart(sequence)}`;
+  return `${source}|${place}`;
 }
 
 /** The idempotency key, 64 lower-case hex digits. Equal if and only if the identities are. */

@@ -1,6 +1,10 @@
 /** RFC 3339 times, as producers state them in `occurredAt`. */
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+/** The usual form: in UTC, without a leap second. */
+const PLAIN_UTC = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d+)?Z$/;
+/** Days that their month or year may not have, and a year out of range. */
+const DOUBTFUL_DATE = /^(?:0000|\d{4}-(?:02-(?:29|3\d)|(?:0[469]|11)-31))/;
 const MS_PER_SECOND = 1000;
 const MS_PER_MINUTE = 60_000;
 
@@ -10,6 +14,7 @@ const MS_PER_MINUTE = 60_000;
  * leap second reads as the second after it, as in Postgres.
  */
 export function utcTime(text: string): string | null {
+  if (PLAIN_UTC.test(text) && !DOUBTFUL_DATE.test(text)) return withFraction(text, text.slice(20, -1));
   const match = RFC3339.exec(text);
   if (match === null) return null;
   const [, year, month, day, hour, minute, second] = match.map(Number) as [number, ...number[]];
@@ -29,7 +34,11 @@ export function utcTime(text: string): string | null {
   const utc = new Date(start.getTime() + (isLeapSecond ? MS_PER_MINUTE : second * MS_PER_SECOND));
   if (utc.getUTCFullYear() < 1 || utc.getUTCFullYear() > 9999) return null;
   const fraction = isLeapSecond ? '' : (match[7] ?? '');
-  return `${utc.toISOString().slice(0, 19)}.${fraction.slice(0, 6).padEnd(6, '0')}Z`;
+  return withFraction(utc.toISOString(), fraction);
+}
+
+function withFraction(utc: string, fraction: string): string {
+  return `${utc.slice(0, 19)}.${fraction.slice(0, 6).padEnd(6, '0')}Z`;
 }
 
 /** Minutes east of UTC; null for an offset that no clock has. */

@@ -4,7 +4,7 @@
  * Alternatives are tried in order and the first that is *present* counts. `null`, an empty text and an unreadable value
  * are present: what was sent decides, and a producer's fault never makes a later alternative speak for it.
  */
-import { canonicalJson, canonicalNumber } from './canonical';
+import { canonicalJson, canonicalNumber, canonicalString } from './canonical';
 import { ExactNumber, isJsonArray, isJsonObject, type JsonValue } from './json-value';
 import { compilePointer, getPointer, type PointerTokens } from './pointer';
 import type { Delivery, ValueSource } from './types';
@@ -31,7 +31,7 @@ type CompiledOrigin =
   | { readonly from: 'const'; readonly value: string }
   | { readonly from: 'message'; readonly tokens: PointerTokens }
   | { readonly from: 'envelope'; readonly tokens: PointerTokens; readonly name: string }
-  | { readonly from: 'topicLevel'; readonly level: number }
+  | { readonly from: 'topicLevel'; readonly level: number; readonly name: string }
   | { readonly from: 'userProperty'; readonly property: string; readonly name: string };
 
 export type CompiledSource = readonly CompiledOrigin[];
@@ -41,7 +41,9 @@ export function compileSource(source: ValueSource, batch: boolean): CompiledSour
   return source.map((origin): CompiledOrigin => {
     if ('const' in origin) return { from: 'const', value: origin.const };
     if ('pointer' in origin) return { from: 'message', tokens: compilePointer(origin.pointer) };
-    if ('topicLevel' in origin) return { from: 'topicLevel', level: origin.topicLevel };
+    if ('topicLevel' in origin) {
+      return { from: 'topicLevel', level: origin.topicLevel, name: topicLevelName(origin.topicLevel) };
+    }
     if ('userProperty' in origin) {
       return { from: 'userProperty', property: origin.userProperty, name: `userProperty:${origin.userProperty}` };
     }
@@ -116,10 +118,10 @@ export class MessageReader {
   }
 
   /** `level` counts from 0. */
-  topicLevel(level: number): string | Unreadable | undefined {
+  topicLevel(level: number, name = topicLevelName(level)): string | Unreadable | undefined {
     const text = this.shared.topicLevel(level);
     if (text === undefined) return undefined;
-    this.remember(topicLevelName(level), text);
+    this.remember(name, text);
     return wellFormed(text);
   }
 
@@ -134,7 +136,7 @@ export class MessageReader {
       if (value === undefined) continue;
       if (typeof value !== 'string') return;
       if (origin.from === 'message') this.said = replaceAt(this.said, origin.tokens, new ExactNumber(digits));
-      else if (origin.from !== 'const') this.outside?.set(outsideName(origin), canonicalNumber(digits));
+      else if (origin.from !== 'const') this.outside?.set(origin.name, canonicalNumber(digits));
       return;
     }
   }
@@ -146,9 +148,10 @@ export class MessageReader {
 
   /** Canonical object of what was read outside the message so far, by name; null for nothing. */
   outsideText(): string | null {
-    if (this.outside === null) return null;
-    const members = [...this.outside].sort(([left], [right]) => (left < right ? -1 : 1));
-    return `{${members.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
+    const { outside } = this;
+    if (outside === null) return null;
+    const names = [...outside.keys()].sort();
+    return `{${names.map((name) => `${canonicalString(name)}:${outside.get(name)}`).join(',')}}`;
   }
 
   /** Characters of it, names apart. */
@@ -170,7 +173,7 @@ export class MessageReader {
       case 'message':
         return this.at(origin.tokens);
       case 'topicLevel':
-        return this.topicLevel(origin.level);
+        return this.topicLevel(origin.level, origin.name);
       case 'envelope': {
         const value = getPointer(this.shared.envelope, origin.tokens);
         if (value !== undefined) this.remember(origin.name, value);
@@ -200,10 +203,6 @@ export class MessageReader {
 
 function topicLevelName(level: number): string {
   return `topicLevel:${level}`;
-}
-
-function outsideName(origin: Exclude<CompiledOrigin, { from: 'const' | 'message' }>): string {
-  return origin.from === 'topicLevel' ? topicLevelName(origin.level) : origin.name;
 }
 
 /** A copy with the value at the pointer replaced, which is there. */

@@ -10,76 +10,81 @@ import { claimKey, fieldKey, sourceKey } from './state';
 
 const UNSEEN: EpochHead = { rank: null, mark: null, highest: null };
 
-interface KnownClaims {
+const NO_HEADS: ReadonlyMap<string, EpochHead> = new Map();
+
+/** The claims of one key. One batch may bring thousands of payloads under the same key; nearly always it is one. */
+export class KeyClaims {
+  /** Whatever its digest. */
   first: Claim | undefined;
-  readonly byDigest: Map<string, Claim>;
+  private others: Map<string, Claim> | null = null;
+
+  constructor(read: readonly Claim[]) {
+    for (const claim of read) this.add(claim);
+  }
+
+  /** There is one a digest. */
+  of(digest: string): Claim | undefined {
+    return this.first?.digest === digest ? this.first : this.others?.get(digest);
+  }
+
+  add(claim: Claim): void {
+    if (this.first === undefined) this.first = claim;
+    else (this.others ??= new Map<string, Claim>()).set(claim.digest, claim);
+  }
+}
+
+/** The heads of one source. */
+export class SourceDraft {
+  private readonly changed = new Map<string, EpochHead>();
+  /** Highest rank of an epoch, or null before the first applied message. */
+  rank: bigint | null = null;
+
+  constructor(
+    private readonly named: Pick<SourceChange, 'keyVersion' | 'agency' | 'sourceId'>,
+    private readonly read: ReadonlyMap<string, EpochHead>,
+  ) {
+    for (const head of read.values()) this.rank = higher(this.rank, head.rank);
+  }
+
+  head(epoch: string | null): EpochHead {
+    const name = epoch ?? '';
+    return this.changed.get(name) ?? this.read.get(name) ?? UNSEEN;
+  }
+
+  setHead(epoch: string | null, head: EpochHead): void {
+    this.changed.set(epoch ?? '', head);
+    this.rank = higher(this.rank, head.rank);
+  }
+
+  changes(): SourceChange[] {
+    return Array.from(this.changed, ([epoch, head]) => ({ ...this.named, epoch, head }));
+  }
 }
 
 export class Draft {
-  private readonly known = new Map<string, KnownClaims>();
-  private readonly ranks = new Map<string, bigint | null>();
-  private readonly sourceChanges = new Map<string, Map<string, SourceChange>>();
+  private readonly known = new Map<string, KeyClaims>();
+  private readonly sources = new Map<string, SourceDraft>();
   private readonly fieldChanges = new Map<string, FieldChange>();
   readonly members: MemberAdded[] = [];
   readonly outbox: Outgoing[] = [];
 
   constructor(private readonly state: LockedState) {}
 
-  /** The claim of the message's key and digest. */
-  originalOf(message: KeyedMessage): Claim | undefined {
-    return this.claimsOf(message).byDigest.get(message.claimDigest);
-  }
-
-  /** The first claim of the message's key, whatever its digest. */
-  firstClaimOf(message: KeyedMessage): Claim | undefined {
-    return this.claimsOf(message).first;
-  }
-
-  addClaim(message: KeyedMessage, position: number): void {
-    const claim = { position, recordedAtMicros: this.state.recordedAtMicros, digest: message.claimDigest };
-    const known = this.claimsOf(message);
-    known.first ??= claim;
-    known.byDigest.set(claim.digest, claim);
-  }
-
-  /** Indexed once a key: one batch may bring thousands of payloads under the same key. */
-  private claimsOf(message: KeyedMessage): KnownClaims {
+  claimsOf(message: KeyedMessage): KeyClaims {
     const name = claimKey(message.keyVersion, message.key);
     let known = this.known.get(name);
-    if (known === undefined) {
-      const read = this.state.claims.get(name) ?? [];
-      known = { first: read[0], byDigest: new Map(read.map((claim) => [claim.digest, claim])) };
-      this.known.set(name, known);
-    }
+    if (known === undefined) this.known.set(name, (known = new KeyClaims(this.state.claims.get(name) ?? [])));
     return known;
   }
 
-  head(message: KeyedMessage): EpochHead {
-    const source = sourceOf(message);
-    const epoch = epochOf(message);
-    return this.sourceChanges.get(source)?.get(epoch)?.head ?? this.state.sources.get(source)?.get(epoch) ?? UNSEEN;
-  }
-
-  /** Highest rank of an epoch of the message's source, or null before the first applied message. */
-  currentRank(message: KeyedMessage): bigint | null {
-    const source = sourceOf(message);
-    let rank = this.ranks.get(source);
-    if (rank === undefined) {
-      rank = null;
-      for (const head of this.state.sources.get(source)?.values() ?? []) rank = higher(rank, head.rank);
-      this.ranks.set(source, rank);
+  sourceOf({ keyVersion, identity: { agency, sourceId } }: KeyedMessage): SourceDraft {
+    const name = sourceKey(keyVersion, agency, sourceId);
+    let source = this.sources.get(name);
+    if (source === undefined) {
+      source = new SourceDraft({ keyVersion, agency, sourceId }, this.state.sources.get(name) ?? NO_HEADS);
+      this.sources.set(name, source);
     }
-    return rank;
-  }
-
-  setHead(message: KeyedMessage, head: EpochHead): void {
-    const source = sourceOf(message);
-    const epoch = epochOf(message);
-    const { keyVersion, identity } = message;
-    let changes = this.sourceChanges.get(source);
-    if (changes === undefined) this.sourceChanges.set(source, (changes = new Map<string, SourceChange>()));
-    changes.set(epoch, { keyVersion, agency: identity.agency, sourceId: identity.sourceId, epoch, head });
-    this.ranks.set(source, higher(this.currentRank(message), head.rank));
+    return source;
   }
 
   field(incidentId: string, field: string): FieldState | undefined {
@@ -94,7 +99,7 @@ export class Draft {
   }
 
   changedSources(): SourceChange[] {
-    return [...this.sourceChanges.values()].flatMap((epochs) => [...epochs.values()]);
+    return [...this.sources.values()].flatMap((source) => source.changes());
   }
 
   changedFields(): FieldChange[] {
@@ -105,12 +110,4 @@ export class Draft {
 /** The larger one; null is none. */
 export function higher(a: bigint | null, b: bigint | null): bigint | null {
   return a === null || (b !== null && b > a) ? b : a;
-}
-
-function sourceOf(message: KeyedMessage): string {
-  return sourceKey(message.keyVersion, message.identity.agency, message.identity.sourceId);
-}
-
-function epochOf(message: KeyedMessage): string {
-  return message.identity.epoch ?? '';
 }

@@ -4,7 +4,7 @@
  * Increments and appends commute, so a late one is applied as it is. A late or released `set` or `advance` writes only
  * where it cannot undo something newer: into an empty field, or over the same source's earlier message.
  */
-import { addDecimals, compareDecimals, parseDecimal } from '../contract/decimal';
+import { addDecimals, compareDecimals, isShortInteger, parseDecimal } from '../contract/decimal';
 import type { PlannedEffect } from '../contract/types';
 import type { FieldState, Writer } from './state';
 
@@ -38,20 +38,20 @@ export function applyEffects(
   writer: Writer,
   outOfOrder: boolean,
 ): Applied {
-  const written = new Map<string, FieldState>();
   const writes: FieldWrite[] = [];
   const superseded: string[] = [];
   for (const effect of effects) {
     const before = lookup(effect.field);
     // Newer or not is asked of what stood before the message: its own increment must not open the way for its own `set`.
     const mayReplace = !outOfOrder || before === undefined || isEarlier(before.writer, writer);
-    const step = applyEffect(effect, written.get(effect.field) ?? before, mayReplace);
+    const current = writes.findLast(({ field }) => field === effect.field) ?? before;
+    const step = applyEffect(effect, current, mayReplace);
     if (step === 'superseded') superseded.push(effect.field);
     else if (typeof step === 'object') {
       // A late increment leaves the newer message of its source in place, or a later `set` could undo that one.
       const last = outOfOrder && before !== undefined && isEarlier(writer, before.writer) ? before.writer : writer;
-      writes.push({ ...step.write, writer: last });
-      written.set(effect.field, { value: step.write.value, writer: last });
+      const { field, value, member } = step.write;
+      writes.push({ field, value, member, writer: last });
     } else if (step !== 'unchanged') return { ok: false, reason: step, field: effect.field };
   }
   return { ok: true, writes, superseded };
@@ -94,6 +94,10 @@ function addTo(
   current: FieldState | undefined,
   by: string,
 ): { ok: true; text: string } | { ok: false; reason: EffectFailure } {
+  // Nearly every increment is of a count.
+  if (isShortInteger(by) && typeof current?.value === 'string' && isShortInteger(current.value)) {
+    return { ok: true, text: String(Number(current.value) + Number(by)) };
+  }
   const addend = parseDecimal(by);
   if (!addend.ok) return { ok: false, reason: 'not_a_number' };
   if (current === undefined) return { ok: true, text: by };

@@ -1,7 +1,6 @@
 /**
  * From decisions to what is written (design section 5, steps 5 and 6). Pure.
  */
-import type { KeyedMessage } from '../contract/types';
 import { claims, isHeld } from '../dedup/state';
 import type { DecidedBatch, Decision } from '../dedup/state';
 import { ENCODING_VERSION, timeText } from '../ledger/entry';
@@ -53,6 +52,9 @@ export function composeBatch(
 function entryOf(context: BatchContext, received: Received, decision: Decision, recordedAt: string): LedgerEntry {
   const { delivery, bytesDigest, message } = received;
   const { outcome } = decision;
+  const keyed = message.kind === 'keyed' ? message : null;
+  const identity = keyed?.identity;
+  const eventId = identity?.eventId ?? null;
   return {
     feed: context.feed,
     position: decision.position,
@@ -65,8 +67,18 @@ function entryOf(context: BatchContext, received: Received, decision: Decision, 
     reason: decision.reason,
     held: isHeld(outcome),
     late: decision.late,
-    ...(message.kind === 'keyed' ? identityColumns(message, outcome) : noIdentity(bytesDigest)),
+    keyVersion: keyed?.keyVersion ?? null,
+    key: keyed?.key ?? null,
+    claimDigest: keyed !== null && claims(outcome) ? keyed.claimDigest : null,
+    // Where there is no canonical form, the payload digest is that of the bytes (design section 4).
+    payloadDigest: keyed?.payloadDigest ?? bytesDigest,
     bytesDigest,
+    agency: identity?.agency ?? null,
+    sourceId: identity?.sourceId ?? null,
+    epoch: identity?.epoch ?? null,
+    sequence: identity?.sequence ?? null,
+    eventId: eventId === null ? null : JSON.stringify(eventId),
+    incidentId: keyed?.incidentId ?? null,
     original: decision.original,
     resolves: null,
     actor: null,
@@ -79,40 +91,7 @@ function entryOf(context: BatchContext, received: Received, decision: Decision, 
     dup: delivery.dup,
     retained: delivery.retained,
     recordedAt,
-  };
-}
-
-function identityColumns(message: KeyedMessage, outcome: Decision['outcome']) {
-  const { identity } = message;
-  return {
-    keyVersion: message.keyVersion,
-    key: message.key,
-    claimDigest: claims(outcome) ? message.claimDigest : null,
-    payloadDigest: message.payloadDigest,
-    agency: identity.agency,
-    sourceId: identity.sourceId,
-    epoch: identity.epoch,
-    sequence: identity.sequence,
-    eventId: identity.eventId === null ? null : JSON.stringify(identity.eventId),
-    incidentId: message.incidentId,
-    occurredAt: message.occurredAt,
-  };
-}
-
-/** Where there is no canonical form, the payload digest is that of the bytes (design section 4). */
-function noIdentity(bytesDigest: string) {
-  return {
-    keyVersion: null,
-    key: null,
-    claimDigest: null,
-    payloadDigest: bytesDigest,
-    agency: null,
-    sourceId: null,
-    epoch: null,
-    sequence: null,
-    eventId: null,
-    incidentId: null,
-    occurredAt: null,
+    occurredAt: keyed?.occurredAt ?? null,
   };
 }
 

@@ -19,10 +19,12 @@ export interface Received {
 }
 
 export function decodeAll(active: ActiveContract, deliveries: readonly ReceivedDelivery[]): Received[] {
-  return deliveries.flatMap((delivery) => {
+  const received: Received[] = [];
+  for (const delivery of deliveries) {
     const bytesDigest = sha256Hex(delivery.payload);
-    return active.decoder.decode(delivery).map((message) => ({ delivery, bytesDigest, message }));
-  });
+    for (const message of active.decoder.decode(delivery)) received.push({ delivery, bytesDigest, message });
+  }
+  return received;
 }
 
 /**

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { canonicalJson, canonicalNumber } from '../../src/contract/canonical';
+import { canonicalJson, canonicalNumber, canonicalString } from '../../src/contract/canonical';
 import { parseJson } from '../../src/contract/json';
 import type { JsonValue } from '../../src/contract/json-value';
 
@@ -57,6 +57,16 @@ test('the order of members and the spelling of strings do not count', () => {
     fc.property(members, (entries) => {
       const text = canonicalJson(read(write(entries, JSON.stringify)));
       expect(canonicalJson(read(write(entries.toReversed(), escapeAll)))).toBe(text);
+    }),
+    RUNS,
+  );
+});
+
+test('every string is written as ECMAScript writes it', () => {
+  const text = fc.oneof(fc.string(), fc.string({ unit: 'binary-ascii' }), fc.string({ unit: 'binary' }));
+  fc.assert(
+    fc.property(text, (value) => {
+      expect(canonicalString(value)).toBe(JSON.stringify(value));
     }),
     RUNS,
   );

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { utcTime } from '../../src/contract/time';
 
 test.each([
@@ -52,4 +53,31 @@ test.each([
   '1724911800',
 ])('%j is none', (text) => {
   expect(utcTime(text)).toBeNull();
+});
+
+test('the usual form is read as any other, on every day that there is and on some that there are not', () => {
+  const two = (value: number): string => String(value).padStart(2, '0');
+  for (const year of ['0000', '0001', '1900', '2000', '2023', '2024', '9999']) {
+    for (let month = 0; month <= 13; month += 1) {
+      for (let day = 0; day <= 32; day += 1) {
+        const time = `${year}-${two(month)}-${two(day)}T23:59:59.1234567`;
+        expect(utcTime(`${time}Z`)).toBe(utcTime(`${time}+00:00`));
+      }
+    }
+  }
+  const numbers = ['00', '01', '09', '10', '19', '20', '23', '24', '29', '30', '59', '60', '61', '99'];
+  const part = fc.constantFrom(...numbers);
+  fc.assert(
+    fc.property(
+      part,
+      part,
+      part,
+      fc.constantFrom('', '.', '.0', '.12', '.123456', '.123456789'),
+      (h, m, s, fraction) => {
+        const time = `2024-08-29T${h}:${m}:${s}${fraction}`;
+        expect(utcTime(`${time}Z`)).toBe(utcTime(`${time}+00:00`));
+      },
+    ),
+    { numRuns: 2000 },
+  );
 });
