@@ -110,7 +110,7 @@ export class Metrics {
   );
   readonly batchDuration = this.histogram(
     'batch_duration_seconds',
-    'From asking the window for a batch until it is committed and the window told.',
+    'From asking the window for a batch until it is committed.',
     [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
   );
   readonly acknowledgementDelay = this.histogram(

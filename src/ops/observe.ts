@@ -65,7 +65,7 @@ export class Observer {
     };
   }
 
-  /** A batch is committed, and recorded in the window. */
+  /** A batch is committed. */
   committed(feed: string, { write, decided, claims }: CommittedBatch): void {
     const { metrics } = this;
     const attempt = this.attempts.get(feed);

@@ -1,9 +1,10 @@
 /**
  * One batch of one feed: the ten steps of design section 5, in their order. This is the file to read first.
  *
- * Guarantees: when it resolves, every message of the batch has exactly one committed entry, and the window knows. When
- * it rejects, nothing was written, unless the error is IN_DOUBT, which `settle` turns into one of the two.
- * Steps 9 (PUBACK) and 10 (wake-up) are the worker's, because they follow the whole batch, also one taken apart.
+ * Guarantees: when it resolves, every message of the batch has exactly one committed entry. When it rejects, nothing was
+ * written, unless the error is IN_DOUBT, which `settle` turns into one of the two.
+ * Step 8 (`recordInWindow`) needs nothing of the ledger, so the next batch does not wait for it. Steps 9 (PUBACK) and 10
+ * (wake-up) are the worker's, because they follow the whole batch, also one taken apart.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -64,9 +65,6 @@ export async function processBatch(
   ports.onStep('committed', feed.name);
   feed.memory = committed.memory;
   feed.reached = reachedAfter(committed.write.sources);
-  // 8. Tell the window.
-  await recordInWindow(ports.window, feed.name, committed);
-  ports.onStep('recorded', feed.name);
   return committed;
 }
 
@@ -123,9 +121,12 @@ function memoryAfter(write: BatchToWrite): LedgerMemory {
   return { term: write.term, size: write.firstPosition + write.entries.length, lastLeaf: last?.leafHash ?? '' };
 }
 
-/** Claims under their own position, and originals again: a window that forgot them is warm after the first replay. */
-async function recordInWindow(
-  window: Window,
+/**
+ * 8. Tell the window: claims under their own position, and originals again, so that a window that forgot them is warm
+ * after the first replay. Never rejects.
+ */
+export async function recordInWindow(
+  { window, onStep }: Pick<BatchPorts, 'window' | 'onStep'>,
   feed: string,
   { write, decided, policy, memory, claims: read }: Committed,
 ): Promise<void> {
@@ -143,4 +144,5 @@ async function recordInWindow(
     windowSeconds: policy.windowSeconds,
     maxEntries: policy.maxEntries,
   });
+  onStep('recorded', feed);
 }

@@ -7,6 +7,7 @@
  * A failure of the database is retried for ever, unacknowledged, so the broker keeps the messages. A value that the
  * database refuses is isolated: the batch is repeated one message at a time, and that message is held.
  *
+ * A batch is committed while the window is told of the one before, and that one is acknowledged.
  * While a batch is landed this process waits most of the time, so the next one is decoded then, in slices: whatever
  * comes from a store meanwhile, or is still to be sent there, waits for one slice at most. What a batch is decided from
  * is read later, under the lock, as ever.
@@ -23,7 +24,7 @@ import type { BatchLimits, Intake } from './intake';
 import { chunkLength, deliveriesOf } from './chunk';
 import { decodeAll } from './prepare';
 import type { Received } from './prepare';
-import { ContractChanged, processBatch } from './process-batch';
+import { ContractChanged, processBatch, recordInWindow } from './process-batch';
 import type { BatchPorts, Committed, Step } from './process-batch';
 
 export interface WorkerPorts extends BatchPorts {
@@ -53,6 +54,10 @@ export class FeedWorker {
   private readonly batchPorts: BatchPorts;
   private running: Promise<void> | null = null;
   private ahead: Promise<DecodedBatch> | null = null;
+  /** The window being told of what is committed. */
+  private recording: Promise<unknown> = Promise.resolve();
+  /** Steps 8 to 10 of the batch before. */
+  private finishing: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly ports: WorkerPorts,
@@ -66,7 +71,7 @@ export class FeedWorker {
   }
 
   start(): void {
-    this.running ??= this.run();
+    this.running ??= this.run().finally(() => this.finishing);
   }
 
   /** Resolves when everything taken has been landed and acknowledged. */
@@ -119,10 +124,19 @@ export class FeedWorker {
     if (deliveries !== null) this.ahead = this.decode(deliveries);
   }
 
+  /** Resolves when the batch is committed, and the one before is done with: the next one may begin. */
   private async land(batch: DecodedBatch): Promise<void> {
     const size = await this.commitAll(batch);
+    await this.finishing;
+    this.finishing = this.finish(batch, size);
+    // What it may reject with is met where it is awaited.
+    this.finishing.catch(() => undefined);
+  }
+
+  private async finish({ deliveries }: DecodedBatch, size: number): Promise<void> {
+    await this.recording;
     // 9. Acknowledge every delivery, in receive order. Never earlier.
-    this.subscriber.acknowledge(batch.deliveries);
+    this.subscriber.acknowledge(deliveries);
     this.ports.onStep('acknowledged', this.feed.name);
     // 10. Wake the subscribers.
     this.ports.wakeUps.notify(this.feed.name, size);
@@ -190,6 +204,7 @@ export class FeedWorker {
         (evenRefused || !isDataError(error)) &&
         !(isTimeout(error) && received.length > 1),
     );
+    this.recording = Promise.all([this.recording, recordInWindow(this.batchPorts, this.feed.name, committed)]);
     try {
       this.ports.onCommitted(this.feed.name, committed);
     } catch (error) {
