@@ -19,6 +19,9 @@ const PURE = `^src/contract/|^src/dedup/|${EFFECTS_PURE}|${LEDGER_PURE}`;
 /** Environment to configuration. */
 const CONFIG = '^src/config(?:-reader)?\\.ts$';
 
+/** Shapes of settings, and the rules on them: values and types, without an adapter. */
+const SETTINGS = '^src/ops/(?:oidc-settings|loopback)\\.ts$';
+
 /** What each folder may import of the project beside itself; `ports`: the ports as well. */
 const FOLDERS = [
   {
@@ -211,7 +214,7 @@ module.exports = {
       'imports-of-config',
       'Configuration is values: a config.ts that imports an adapter would be configured by what it configures.',
       { path: CONFIG },
-      { path: '^src/', pathNot: ['^src/contract/', CONFIG] },
+      { path: '^src/', pathNot: ['^src/contract/', SETTINGS, CONFIG] },
     ),
     rule(
       'imports-of-app',

@@ -6,30 +6,14 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { Reader } from './config-reader';
 import type { Environment } from './config-reader';
 import { parsePointer } from './contract/pointer';
+import { isLoopback, isSafeUrl } from './ops/loopback';
+import type { ClaimPath, OidcSettings } from './ops/oidc-settings';
 
 /** PEM texts; what is absent is Node's default. Certificate and key come together. */
 export interface MqttTls {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-}
-
-/** The way to a claim of an access token: names of members, or indices, from the outermost. */
-export type ClaimPath = readonly string[];
-
-/** An OpenID provider whose access tokens are accepted. */
-export interface OidcConfig {
-  /** As the provider names itself: compared character by character. */
-  readonly issuer: string;
-  readonly audience: string;
-  readonly roles: ClaimPath;
-  /** Roles count only with this before them. */
-  readonly rolePrefix: string;
-  /** null: no token is limited to agencies. */
-  readonly agencies: ClaimPath | null;
-  /** Who it is, for the audit trail. */
-  readonly name: ClaimPath;
-  readonly tokenType: 'at+jwt' | 'JWT';
 }
 
 export interface Config {
@@ -53,7 +37,7 @@ export interface Config {
   readonly port: number;
   /** null with `oidc`: whoever reaches the loopback address may do everything. */
   readonly apiTokensFile: string | null;
-  readonly oidc: OidcConfig | null;
+  readonly oidc: OidcSettings | null;
   readonly contractsDir: string;
   /** Whether files are read as they change, too. */
   readonly contractsMode: 'start' | 'watch';
@@ -151,7 +135,6 @@ export class ConfigError extends Error {
   }
 }
 
-const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const REDIS_NAME = /^[A-Za-z0-9:._-]{1,64}$/;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const HOST = /^[A-Za-z0-9.:_-]{1,253}$/;
@@ -196,7 +179,7 @@ export function readConfig(env: Environment, readFile: (path: string) => string)
   if (mqttUrls === null && config.mqttVersion === 5) {
     read.problems.push('MQTT_VERSION: the embedded broker speaks 3.1.1 alone; set MQTT_URL for 5');
   }
-  if (!LOOPBACK.test(config.host) && config.apiTokensFile === null && !read.isSet('OIDC_ISSUER')) {
+  if (!isLoopback(config.host) && config.apiTokensFile === null && !read.isSet('OIDC_ISSUER')) {
     read.problems.push(
       `HOST: ${config.host} is no loopback address, where anybody could read the ledger; set API_TOKENS_FILE or OIDC_ISSUER`,
     );
@@ -237,7 +220,7 @@ const OIDC_DETAILS = [
   'OIDC_TOKEN_TYPE',
 ];
 
-function readOidc(read: Reader): OidcConfig | null {
+function readOidc(read: Reader): OidcSettings | null {
   const [issuer, audience] = [read.text('OIDC_ISSUER'), read.text('OIDC_AUDIENCE')];
   if (read.isSet('OIDC_ISSUER') !== read.isSet('OIDC_AUDIENCE')) {
     read.problems.push('OIDC_AUDIENCE: is set together with OIDC_ISSUER, or neither is');
@@ -263,9 +246,8 @@ function readOidc(read: Reader): OidcConfig | null {
 /** OpenID Connect Discovery 1.0, section 2; the tokens and keys of a loopback address stay on this machine without TLS. */
 function isIssuer(text: string): boolean {
   if (!URL.canParse(text) || /[?#\s]/.test(text)) return false;
-  const { protocol, hostname, username, password } = new URL(text);
-  if (username !== '' || password !== '') return false;
-  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname.replace(/^\[|\]$/g, '')));
+  const url = new URL(text);
+  return url.username === '' && url.password === '' && isSafeUrl(url);
 }
 
 /** Names of claims may hold slashes, as those that are URLs do: a pointer is what begins with one. */

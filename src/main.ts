@@ -11,12 +11,13 @@ import { messageOf } from './cli/message';
 import { runMigrate } from './cli/migrate';
 import { writeSchemas } from './cli/schemas';
 import { serve } from './cli/serve';
-import { TAIL_OUTCOMES, tail } from './cli/tail';
+import { TAIL_OUTCOMES, tail, tokenOfFile } from './cli/tail';
 import { createTokenIn, describeToken } from './cli/token';
 import { readConfig } from './config';
 import type { Config } from './config';
 import type { EntryOutcome } from './ledger/entry';
 import { createLogger } from './ops/logger';
+import { OIDC_PREFIX, isPlainName } from './ops/names';
 import { ROLES } from './ops/roles';
 import type { Role as AccessRole } from './ops/roles';
 
@@ -108,7 +109,7 @@ program
   .command('tail')
   .description('show decisions of a running service as they are made; end it by Ctrl-C')
   .option('--url <url>', 'GraphQL address of the service', httpUrl, 'http://127.0.0.1:4000/graphql')
-  .option('--token-file <file>', 'file that holds the token to read with')
+  .option('--token-file <file>', 'file that holds the token to read with; read again at each connection')
   .option('--feed <name>', 'of this feed')
   .option('--incident <id>', 'about this incident')
   .option('--agency <name>', 'of this agency')
@@ -125,7 +126,7 @@ program
     const { feed, incident, agency, source, outcome, held } = flags;
     await tail({
       url: flags.url,
-      token: flags.tokenFile === undefined ? null : readFileSync(flags.tokenFile, 'utf8').trim(),
+      token: flags.tokenFile === undefined ? () => null : tokenOfFile(flags.tokenFile),
       filter: { feed, incidentId: incident, agency, sourceId: source, outcome, held },
       after: flags.after ?? null,
       json: flags.json === true,
@@ -176,9 +177,11 @@ function print(line: string): void {
 }
 
 function actorName(text: string): string {
-  // eslint-disable-next-line no-control-regex
-  if (text.trim() !== '' && text.length <= 200 && !/[\0-\x1f\x7f]/.test(text)) return text;
-  throw new InvalidArgumentError('a name of 1 to 200 characters on one line');
+  if (text.toLowerCase().startsWith(OIDC_PREFIX)) {
+    throw new InvalidArgumentError(`names that begin with ${OIDC_PREFIX} are those of an OpenID provider`);
+  }
+  if (isPlainName(text) && text.length <= 200) return text;
+  throw new InvalidArgumentError('a name of 1 to 200 characters on one line, without blanks at its ends');
 }
 
 function commitHash(text: string): string {

@@ -2,7 +2,8 @@
  * Who may read: the bearers of tokens, or, in a service without tokens, whoever reaches the loopback address (config.ts
  * keeps the service there).
  */
-import type { Refusal, Tokens } from '../ops/bearer';
+import { Refusal } from '../ops/bearer';
+import type { Tokens } from '../ops/bearer';
 import { may } from '../ops/roles';
 import { LOCAL_VIEWER } from './viewer';
 import type { Viewer } from './viewer';
@@ -18,11 +19,11 @@ const LOCAL_GRANT: Grant = { viewer: LOCAL_VIEWER, expiresAtMs: null };
 export class Access {
   constructor(private readonly tokens: Tokens | null) {}
 
-  /** @param authorization as in the HTTP header */
-  async grant(authorization: string | undefined): Promise<Grant | Refusal> {
+  /** @param authorization as in the HTTP header. @param cameAtMs see Tokens */
+  async grant(authorization: string | undefined, cameAtMs?: number): Promise<Grant | Refusal> {
     if (this.tokens === null) return LOCAL_GRANT;
-    const bearer = await this.tokens.authenticate(authorization);
-    if (typeof bearer === 'string') return bearer;
+    const bearer = await this.tokens.authenticate(authorization, cameAtMs);
+    if (bearer instanceof Refusal) return bearer;
     const { name, roles, agencies, expiresAtMs } = bearer;
     return { viewer: { name, roles, agencies, mayReadPayloads: may(roles, 'readPayloads') }, expiresAtMs };
   }

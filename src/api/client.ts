@@ -4,7 +4,7 @@
  *
  * States: opening (learns where the ledgers end now, so that there is a cursor before the first event) → following →
  * (connection lost → pausing → following after the cursor of the last event)* → ended, by the signal or by an answer
- * that trying again would not change.
+ * that trying again would not change. A token that is refused ends it unless there is another one by then.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'graphql-ws';
@@ -48,7 +48,8 @@ export interface FollowFilter {
 export interface FollowOptions {
   /** `http://` or `https://`, with the path of GraphQL. */
   readonly url: string;
-  readonly token: string | null;
+  /** Asked at each connection, because tokens are replaced. null: there is none. */
+  readonly token: () => string | null;
   readonly filter: FollowFilter;
   /** Cursor to go on from; null: from now on. */
   readonly after: string | null;
@@ -97,8 +98,10 @@ const FOLLOW = `subscription ($filter: DecisionFilter, $after: String) {
 
 /** These may pass; every other code is about what was asked. */
 const PASSING_CODES = new Set(['SERVICE_UNAVAILABLE', 'QUERY_TIMEOUT', 'INTERNAL_SERVER_ERROR', 'TOO_MANY_OPERATIONS']);
-/** Close codes of graphql-transport-ws that coming back does not change: bad request, no access, wrong protocol. */
-const FINAL_CLOSE_CODES = new Set([4400, 4401, 4403, 4406]);
+/** Of graphql-transport-ws: no access with this token. */
+const CLOSE_FORBIDDEN = 4403;
+/** Likewise, which coming back does not change: bad request, no token, no access, wrong protocol. */
+const FINAL_CLOSE_CODES = new Set([4400, 4401, CLOSE_FORBIDDEN, 4406]);
 const PING_MS = 10_000;
 const ANSWER_MS = 10_000;
 const EMPTY_POLL_MS = 1_000;
@@ -112,7 +115,8 @@ export async function* followDecisions(options: FollowOptions): AsyncGenerator<F
   const { signal, reconnectMinMs = 250, reconnectMaxMs = 10_000 } = options;
   const place: Place = { after: options.after, fromStart: false };
   for (let failures = 0; !signal.aborted; failures += 1) {
-    const client = connect(options);
+    const token = options.token();
+    const client = connect(options.url, token);
     const end = (): void => void client.dispose();
     signal.addEventListener('abort', end);
     try {
@@ -123,7 +127,7 @@ export async function* followDecisions(options: FollowOptions): AsyncGenerator<F
       }
       if (!signal.aborted) options.onTrouble('the service ended the subscription');
     } catch (error) {
-      if (!signal.aborted) options.onTrouble(passingReason(error));
+      if (!signal.aborted) options.onTrouble(passingReason(error, () => options.token() !== token));
     } finally {
       signal.removeEventListener('abort', end);
       await client.dispose();
@@ -204,7 +208,7 @@ class ImpatientWebSocket extends WebSocket {
   }
 }
 
-function connect({ url, token }: FollowOptions): Client {
+function connect(url: string, token: string | null): Client {
   let overdue: NodeJS.Timeout | undefined;
   const client = createClient({
     url: url.replace(/^http/, 'ws'),
@@ -227,8 +231,11 @@ function connect({ url, token }: FollowOptions): Client {
   return client;
 }
 
-/** @throws FollowError where coming back would not help */
-function passingReason(error: unknown): string {
+/**
+ * @param hasOtherToken whether coming back would be with another one
+ * @throws FollowError where coming back would not help
+ */
+function passingReason(error: unknown, hasOtherToken: () => boolean): string {
   if (error instanceof Answered || Array.isArray(error)) {
     const [first] = error instanceof Answered ? error.errors : (error as AnswerError[]);
     const given = first?.extensions?.code;
@@ -240,7 +247,8 @@ function passingReason(error: unknown): string {
   if (typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'number') {
     const reason = 'reason' in error && error.reason !== '' ? `: ${String(error.reason)}` : '';
     const message = `the connection was closed with ${error.code}${reason}`;
-    if (FINAL_CLOSE_CODES.has(error.code)) throw new FollowError(message);
+    const isFinal = FINAL_CLOSE_CODES.has(error.code) && !(error.code === CLOSE_FORBIDDEN && hasOtherToken());
+    if (isFinal) throw new FollowError(message);
     return message;
   }
   const { code, message } = error as { code?: string; message?: string };

@@ -28,7 +28,7 @@ export type ApiErrorCode = (typeof API_ERROR_CODES)[number];
 export const SERVICE_ERROR_CODES = [
   /** A statement took longer than it may. */
   'QUERY_TIMEOUT',
-  /** The database cannot be reached at the moment, or tokens cannot be checked (http.ts). */
+  /** The database cannot be reached at the moment, or tokens cannot be checked (refused.ts). */
   'SERVICE_UNAVAILABLE',
   'INTERNAL_SERVER_ERROR',
 ] as const;

@@ -1,14 +1,15 @@
-/** GraphQL over HTTP: what is refused before GraphQL sees it, and how the answer goes out. */
+/** GraphQL over HTTP: what is refused before GraphQL sees it, and how the answer goes out. Refusals are thrown. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ApolloServer } from '@apollo/server';
 import { HeaderMap } from '@apollo/server';
 import { Kind, parse } from 'graphql';
-import { UNAVAILABLE_RETRY_SECONDS } from '../ops/bearer';
+import { Refusal } from '../ops/bearer';
 import type { Access } from './access';
 import { currentCorrelationId } from './apollo';
 import { createContext } from './context';
 import type { ApiContext, ApiServices } from './context';
 import { judgeOrigin } from './origin';
+import { RefusedRequest, refusedToken } from './refused';
 import type { Viewer } from './viewer';
 
 export interface GraphqlRoute {
@@ -17,18 +18,6 @@ export interface GraphqlRoute {
   /** Address that the service is bound to. */
   readonly host: string;
   readonly access: Access;
-}
-
-/** A request that GraphQL does not get to see. */
-class Refusal extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly headers: Readonly<Record<string, string>> = {},
-  ) {
-    super(message);
-  }
 }
 
 /** These show that a script sent the request, which no page can make a browser do across origins without asking us. */
@@ -42,43 +31,24 @@ const WELL_FORMED_FAILURES = new Set([
   'BAD_USER_INPUT',
 ]);
 
+/** @throws RefusedRequest */
 export async function serveGraphql(
-  route: GraphqlRoute,
-  request: IncomingMessage,
-  response: ServerResponse,
-  correlationId: string,
-): Promise<void> {
-  const { log } = route.services;
-  try {
-    await answer(route, request, response, correlationId);
-  } catch (error) {
-    if (error instanceof Refusal) {
-      log.warn(
-        { correlationId, code: error.code, method: request.method, origin: request.headers.origin },
-        'request refused',
-      );
-      sendError(response, error.status, { code: error.code, message: error.message, correlationId }, error.headers);
-    } else if (!response.destroyed) {
-      log.error({ err: error, correlationId }, 'request failed');
-      sendError(response, 500, { code: 'INTERNAL_SERVER_ERROR', message: 'internal error', correlationId });
-    }
-  }
-}
-
-async function answer(
   { apollo, services, host, access }: GraphqlRoute,
   request: IncomingMessage,
   response: ServerResponse,
   correlationId: string,
 ): Promise<void> {
   const verdict = judgeOrigin(request, host);
-  if (verdict !== 'allowed') throw new Refusal(403, 'FORBIDDEN', 'requests of other sites are refused');
-  const viewer = await viewerOf(access, request);
+  if (verdict !== 'allowed') throw new RefusedRequest(403, 'FORBIDDEN', 'requests of other sites are refused');
+  // Before the body is read, so that who has no token can make us do nothing.
+  await viewerOf(access, request);
   const search = searchOf(request);
   let body: unknown;
   if (request.method === 'GET') refuseUnsafeGet(request, search, services.limits.maxTokens);
   else if (request.method === 'POST') body = await readJsonBody(request, services.limits.maxBodyBytes);
-  else throw new Refusal(405, 'BAD_REQUEST', 'only GET and POST are served here', { allow: 'GET, POST' });
+  else throw new RefusedRequest(405, 'BAD_REQUEST', 'only GET and POST are served here', { allow: 'GET, POST' });
+  // A body takes as long as its sender likes, and the token may have ended meanwhile.
+  const viewer = await viewerOf(access, request);
 
   const result = await currentCorrelationId.run(correlationId, () =>
     apollo.executeHTTPGraphQLRequest({
@@ -94,62 +64,26 @@ async function answer(
   response.end(text);
 }
 
-export function sendError(
-  response: ServerResponse,
-  status: number,
-  { code, message, correlationId }: { readonly code: string; readonly message: string; readonly correlationId: string },
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const text = JSON.stringify({ errors: [{ message, extensions: { code, correlationId } }] });
-  response.writeHead(status, {
-    ...headers,
-    'content-type': 'application/json; charset=utf-8',
-    'cache-control': 'no-store',
-  });
-  response.end(`${text}\n`);
-}
-
-/** Before the body is read, so that who has no token can make us do nothing. */
-async function viewerOf(access: Access, request: IncomingMessage): Promise<Viewer> {
-  const { authorization } = request.headers;
+async function viewerOf(access: Access, { headers: { authorization } }: IncomingMessage): Promise<Viewer> {
   const grant = await access.grant(authorization);
-  if (typeof grant !== 'string') return grant.viewer;
-  if (grant === 'unavailable') {
-    const { status, code, message, headers } = TOKENS_UNAVAILABLE;
-    throw new Refusal(status, code, message, headers);
-  }
-  throw new Refusal(401, 'UNAUTHENTICATED', 'a valid token is needed', {
-    'www-authenticate': challenge(authorization),
-  });
-}
-
-/** Not the token is wrong: whoever comes back with it may be let in. */
-export const TOKENS_UNAVAILABLE = {
-  status: 503,
-  code: 'SERVICE_UNAVAILABLE',
-  message: 'tokens cannot be checked at the moment',
-  headers: { 'retry-after': String(UNAVAILABLE_RETRY_SECONDS) },
-} as const;
-
-/** RFC 6750, section 3: nothing is said of an error where no token came. */
-export function challenge(authorization: string | undefined): string {
-  return authorization === undefined ? 'Bearer' : 'Bearer error="invalid_token"';
+  if (grant instanceof Refusal) throw refusedToken(grant, 'a valid token is needed', authorization);
+  return grant.viewer;
 }
 
 /** A link or an image of any page makes a browser send a GET, with what the user is logged in by. */
 function refuseUnsafeGet(request: IncomingMessage, search: string, maxTokens: number): void {
   if (isMutation(new URLSearchParams(search).get('query') ?? '', maxTokens)) {
-    throw new Refusal(405, 'BAD_REQUEST', 'mutations are sent by POST', { allow: 'POST' });
+    throw new RefusedRequest(405, 'BAD_REQUEST', 'mutations are sent by POST', { allow: 'POST' });
   }
   const scripted =
     mediaTypeOf(request) === 'application/json' ||
     PREFLIGHT_HEADERS.some((name) => (request.headers[name] ?? '') !== '');
   if (!scripted) {
-    throw new Refusal(403, 'FORBIDDEN', `a GET needs one of the headers ${PREFLIGHT_HEADERS.join(', ')}, not empty`);
+    throw new RefusedRequest(
+      403,
+      'FORBIDDEN',
+      `a GET needs one of the headers ${PREFLIGHT_HEADERS.join(', ')}, not empty`,
+    );
   }
 }
 
@@ -166,23 +100,29 @@ function isMutation(query: string, maxTokens: number): boolean {
 
 async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   if (mediaTypeOf(request) !== 'application/json') {
-    throw new Refusal(415, 'BAD_REQUEST', 'the content type must be application/json', { accept: 'application/json' });
+    throw new RefusedRequest(415, 'BAD_REQUEST', 'the content type must be application/json', {
+      accept: 'application/json',
+    });
   }
   const charset = /;\s*charset\s*=\s*"?([^;"\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
   if (charset !== undefined && !/^utf-?8$/i.test(charset))
-    throw new Refusal(415, 'BAD_REQUEST', 'the charset must be utf-8');
+    throw new RefusedRequest(415, 'BAD_REQUEST', 'the charset must be utf-8');
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
-    throw new Refusal(415, 'BAD_REQUEST', 'compressed bodies are not accepted');
+    throw new RefusedRequest(415, 'BAD_REQUEST', 'compressed bodies are not accepted');
   const bytes = await readBody(request, maxBytes);
   let body: unknown;
   try {
     body = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    throw new Refusal(400, 'BAD_REQUEST', 'the body is not JSON in UTF-8');
+    throw new RefusedRequest(400, 'BAD_REQUEST', 'the body is not JSON in UTF-8');
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new Refusal(400, 'BAD_REQUEST', 'the body must be one object: several operations at once are not accepted');
+    throw new RefusedRequest(
+      400,
+      'BAD_REQUEST',
+      'the body must be one object: several operations at once are not accepted',
+    );
   }
   return body;
 }
@@ -190,7 +130,7 @@ async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   // The rest of a body that is too large is not read: the connection ends with the answer.
   const tooLarge = () =>
-    new Refusal(413, 'BAD_REQUEST', `the body must not exceed ${maxBytes} bytes`, { connection: 'close' });
+    new RefusedRequest(413, 'BAD_REQUEST', `the body must not exceed ${maxBytes} bytes`, { connection: 'close' });
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;

@@ -1,14 +1,15 @@
 /** What is at which path. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Refusal } from '../ops/bearer';
+import { Refusal } from '../ops/bearer';
 import type { Readiness } from '../ops/health';
 import type { MetricsText } from '../ops/metrics';
 import { isPageRequest, sendGraphiql } from './graphiql';
 import type { Graphiql } from './graphiql';
-import { TOKENS_UNAVAILABLE, challenge, sendError, serveGraphql } from './http';
+import { serveGraphql } from './http';
 import type { GraphqlRoute } from './http';
 import type { ApiLog } from './log';
+import { RefusedRequest, refusedToken, sendError } from './refused';
 
 export const GRAPHQL_PATH = '/graphql';
 
@@ -36,8 +37,15 @@ export async function serve(routes: Routes, request: IncomingMessage, response: 
   try {
     await answer(routes, request, response, correlationId);
   } catch (error) {
-    routes.log.error({ err: error, correlationId }, 'request failed');
-    sendError(response, 500, { code: 'INTERNAL_SERVER_ERROR', message: 'internal error', correlationId });
+    if (error instanceof RefusedRequest) {
+      const { status, code, message, headers, reason } = error;
+      const { method } = request;
+      routes.log.warn({ correlationId, code, reason, method, origin: request.headers.origin }, 'request refused');
+      sendError(response, status, { code, message, correlationId }, headers);
+    } else if (!response.destroyed) {
+      routes.log.error({ err: error, correlationId }, 'request failed');
+      sendError(response, 500, { code: 'INTERNAL_SERVER_ERROR', message: 'internal error', correlationId });
+    }
   }
 }
 
@@ -57,7 +65,7 @@ async function answer(
     case '/readyz':
       return sendReadiness(operations, log, request, response, correlationId);
     case '/metrics':
-      return sendMetrics(operations, request, response, correlationId);
+      return sendMetrics(operations, request, response);
     default:
       return sendError(response, 404, { code: 'NOT_FOUND', message: 'there is nothing here', correlationId });
   }
@@ -79,23 +87,17 @@ async function sendReadiness(
   sendJson(request, response, state.ready ? 200 : 503, { ready: state.ready, ...details });
 }
 
+/** @throws RefusedRequest */
 async function sendMetrics(
   { metrics, mayRead }: Operations,
   request: IncomingMessage,
   response: ServerResponse,
-  correlationId: string,
 ): Promise<void> {
   if (!isReading(request)) return refuseMethod(response);
   const { authorization } = request.headers;
   const right = await mayRead(authorization);
-  if (right === 'unavailable') {
-    const { status, code, message, headers } = TOKENS_UNAVAILABLE;
-    return sendError(response, status, { code, message, correlationId }, headers);
-  }
-  if (right === 'refused') {
-    const message = 'a token is needed that is limited to no agency';
-    const headers = { 'www-authenticate': challenge(authorization) };
-    return sendError(response, 401, { code: 'UNAUTHENTICATED', message, correlationId }, headers);
+  if (right instanceof Refusal) {
+    throw refusedToken(right, 'a token is needed that is limited to no agency', authorization);
   }
   const { contentType, body } = await metrics();
   response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store' });

@@ -7,7 +7,7 @@
  * other rights or cannot be checked any more. Over is for good: a client that may still read connects again, and resumes by
  * `after`. Stopped, when the socket is gone: what is still being asked then has no effect.
  */
-import type { Refusal } from '../ops/bearer';
+import { Refusal } from '../ops/bearer';
 import { sameRights } from './access';
 import type { Access, Grant } from './access';
 import type { Viewer } from './viewer';
@@ -24,6 +24,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Session {
   private authorization: string | undefined;
+  /** When the token came: see Tokens. */
+  private cameAtMs = 0;
   private grant: Grant | null = null;
   private timer: NodeJS.Timeout | null = null;
   /** How often the tokens have changed: an answer counts only if they did not while it was made. */
@@ -31,10 +33,13 @@ export class Session {
   private rechecking = false;
   private stopped = false;
 
-  /** @param close ends the socket; called when the session is over, perhaps more than once */
+  /**
+   * @param close ends the socket; called when the session is over, perhaps more than once. `cause`: what the tokens say, for
+   * the log
+   */
   constructor(
     private readonly access: Access,
-    private readonly close: (code: number, reason: string) => void,
+    private readonly close: (code: number, reason: string, cause?: string) => void,
   ) {}
 
   /**
@@ -42,13 +47,14 @@ export class Session {
    * @param params of `connection_init`
    * @returns whether it may go on; `over`: the socket is closed already, or being closed
    */
-  async admit(params: Readonly<Record<string, unknown>> | undefined): Promise<'admitted' | 'refused' | 'over'> {
+  async admit(params: Readonly<Record<string, unknown>> | undefined): Promise<'admitted' | 'over' | Refusal> {
     this.authorization = authorizationOf(params ?? {});
+    this.cameAtMs = performance.now();
     return this.ask((answer) => {
       if (this.stopped) return 'over';
-      if (answer === 'refused') return 'refused';
-      if (answer === 'unavailable') {
-        this.close(CLOSE_TRY_AGAIN_LATER, 'tokens cannot be checked at the moment');
+      if (answer instanceof Refusal) {
+        if (answer.kind === 'refused') return answer;
+        this.close(CLOSE_TRY_AGAIN_LATER, 'tokens cannot be checked at the moment', answer.reason);
         return 'over';
       }
       this.grant = answer;
@@ -83,10 +89,12 @@ export class Session {
     await this.ask((answer) => {
       this.rechecking = false;
       if (this.stopped) return;
-      if (answer === 'unavailable') {
-        this.close(CLOSE_TRY_AGAIN_LATER, 'the token cannot be checked any more');
-      } else if (answer === 'refused') {
-        if (this.check()) this.close(CLOSE_FORBIDDEN, 'the token was revoked');
+      if (answer instanceof Refusal) {
+        if (answer.kind === 'unavailable') {
+          this.close(CLOSE_TRY_AGAIN_LATER, 'the token cannot be checked any more', answer.reason);
+        } else if (this.check()) {
+          this.close(CLOSE_FORBIDDEN, 'the token was revoked', answer.reason);
+        }
       } else if (sameRights(grant.viewer, answer.viewer)) {
         this.grant = answer;
         this.watch();
@@ -105,7 +113,7 @@ export class Session {
   private async ask<T>(settle: (answer: Grant | Refusal) => T): Promise<T> {
     for (;;) {
       const before = this.changes;
-      const answer = await this.access.grant(this.authorization);
+      const answer = await this.access.grant(this.authorization, this.cameAtMs);
       if (this.changes === before || this.stopped) return settle(answer);
     }
   }

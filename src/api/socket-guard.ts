@@ -28,7 +28,7 @@ export class SocketGuard {
     private readonly services: ApiServices,
     access: Access,
   ) {
-    this.session = new Session(access, (code, reason) => this.cutOff(code, reason));
+    this.session = new Session(access, (code, reason, cause) => this.cutOff(code, reason, cause));
     this.gone = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.on('pong', () => (this.answered = true));
     this.keepAlive = setInterval(() => this.ping(), services.limits.keepAliveMs);
@@ -93,9 +93,10 @@ export class SocketGuard {
     this.socket.ping();
   }
 
-  private cutOff(code: number, reason: string): void {
+  /** @param cause for the log alone */
+  private cutOff(code: number, reason: string, cause?: string): void {
     if (this.goodbye === null) {
-      this.services.log.warn({ reason, bufferedBytes: this.socket.bufferedAmount }, 'socket cut off');
+      this.services.log.warn({ code, reason, cause, bufferedBytes: this.socket.bufferedAmount }, 'socket cut off');
     }
     this.close(code, reason);
   }

@@ -10,6 +10,7 @@ import { GraphQLError } from 'graphql';
 import type { ExecutionArgs } from 'graphql';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
+import { Refusal } from '../ops/bearer';
 import type { Access } from './access';
 import { createContext } from './context';
 import type { ApiContext, ApiServices } from './context';
@@ -115,7 +116,9 @@ function createProtocol({ services, rules }: WebSocketRoute, running: Set<object
     // Refused, the library closes the socket with 4403; until then it takes no operation, and no second token.
     onConnect: async ({ connectionParams, extra }) => {
       const admission = await extra.session.admit(connectionParams);
-      if (admission === 'refused') log.warn({ code: 'UNAUTHENTICATED' }, 'WebSocket without a valid token refused');
+      if (admission instanceof Refusal) {
+        log.warn({ code: 'UNAUTHENTICATED', reason: admission.reason, transport: 'WebSocket' }, 'request refused');
+      }
       return admission === 'admitted';
     },
     onSubscribe: (context, _, payload) => {

@@ -1,4 +1,5 @@
 /** `replay-ledger tail`: decisions of a running service on a terminal, as they are made. */
+import { readFileSync } from 'node:fs';
 import { followDecisions } from '../api/client';
 import type { FollowFilter, Followed, FollowedDecision } from '../api/client';
 import { isHeld } from '../dedup/state';
@@ -18,7 +19,8 @@ export const TAIL_OUTCOMES = [
 
 export interface TailOptions {
   readonly url: string;
-  readonly token: string | null;
+  /** See FollowOptions. */
+  readonly token: () => string | null;
   readonly filter: FollowFilter;
   readonly after: string | null;
   /** One JSON object a line instead of text for people. */
@@ -28,6 +30,23 @@ export interface TailOptions {
   readonly write: (line: string) => void;
   /** What is no decision: lost connections. */
   readonly note: (line: string) => void;
+}
+
+/**
+ * The token that a file holds whenever it is asked; of before, while there is none in it, as when it is being replaced.
+ * @throws where there is no such file now
+ */
+export function tokenOfFile(path: string): () => string {
+  const read = (): string => readFileSync(path, 'utf8').trim();
+  let token = read();
+  return () => {
+    try {
+      token = read() || token;
+    } catch {
+      // Whoever replaces it is not done yet.
+    }
+    return token;
+  };
 }
 
 /** Until the signal. @throws FollowError */

@@ -1,10 +1,10 @@
 /** The tokens that a service accepts, of both kinds: those of its token file, and those of its OpenID provider. */
-import { tokenOf } from './bearer';
-import type { Bearer, Refusal, Tokens } from './bearer';
+import { Refusal, tokenOf } from './bearer';
+import type { Bearer, Tokens } from './bearer';
 import type { OidcTokens } from './oidc';
 import type { TokenFile } from './token-file';
 
-/** Header, payload and signature of a JWS (RFC 7515, section 7.1); the tokens of the file hold no dot. */
+/** Header, payload and signature of a JWS (RFC 7515, section 7.1). */
 const COMPACT_JWS = /^[^.]*\.[^.]*\.[^.]*$/;
 
 export class AccessTokens implements Tokens {
@@ -14,14 +14,21 @@ export class AccessTokens implements Tokens {
     private readonly oidc: Pick<OidcTokens, 'authenticate' | 'onChange'> | null,
   ) {}
 
-  async authenticate(authorization: string | undefined): Promise<Bearer | Refusal> {
+  async authenticate(
+    authorization: string | undefined,
+    cameAtMs: number = performance.now(),
+  ): Promise<Bearer | Refusal> {
     const token = tokenOf(authorization);
-    if (token === null) return 'refused';
-    if (this.oidc !== null && COMPACT_JWS.test(token)) return this.oidc.authenticate(token);
-    const holder = this.file?.authenticate(authorization) ?? null;
-    if (holder === null) return 'refused';
-    const { name, role, agencies, expiresAtMs } = holder;
-    return { name, roles: [role], agencies, expiresAtMs };
+    if (token instanceof Refusal) return token;
+    // The file knows its tokens whatever they look like.
+    const holder = this.file?.authenticate(token) ?? 'unknown token';
+    if (typeof holder !== 'string') {
+      const { name, role, agencies, expiresAtMs } = holder;
+      return { name, roles: [role], agencies, expiresAtMs };
+    }
+    if (holder === 'expired' || this.oidc === null) return new Refusal('refused', holder);
+    if (!COMPACT_JWS.test(token)) return new Refusal('refused', 'unknown token, no JWT');
+    return this.oidc.authenticate(token, cameAtMs);
   }
 
   onChange(listener: () => void): () => void {

@@ -13,13 +13,26 @@ export interface Bearer {
   readonly expiresAtMs: number | null;
 }
 
-/** `unavailable`: it cannot be told at the moment whether the token is valid, so it must not be called wrong. */
-export type Refusal = 'refused' | 'unavailable';
+/** That nobody is let in. */
+export class Refusal {
+  /**
+   * @param kind `unavailable`: it cannot be told at the moment whether the token is valid, so it must not be called wrong
+   * @param reason for the log, never for the bearer; nothing of the token is in it
+   */
+  constructor(
+    readonly kind: 'refused' | 'unavailable',
+    readonly reason: string,
+  ) {}
+}
 
 /** The tokens of a service. */
 export interface Tokens {
-  /** @param authorization as in the HTTP header. Never rejects. */
-  authenticate(authorization: string | undefined): Promise<Bearer | Refusal>;
+  /**
+   * Never rejects.
+   * @param authorization as in the HTTP header
+   * @param cameAtMs when it came, on the clock of `performance.now()`: what is known of later than that is final. Default: now
+   */
+  authenticate(authorization: string | undefined, cameAtMs?: number): Promise<Bearer | Refusal>;
   /** Called when what `authenticate` answers may have changed. Answers what ends it. */
   onChange(listener: () => void): () => void;
 }
@@ -34,10 +47,11 @@ const SCHEME = 'Bearer ';
 /** RFC 6750, section 2.1. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
-/** The token of an `Authorization` header; null where it bears none. */
-export function tokenOf(authorization: string | undefined): string | null {
-  if (authorization === undefined || authorization.length > SCHEME.length + MAX_BEARER_BYTES) return null;
-  if (authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME.toLowerCase()) return null;
+/** The token of an `Authorization` header. */
+export function tokenOf(authorization: string | undefined): string | Refusal {
+  if (authorization === undefined) return new Refusal('refused', 'no token');
+  if (authorization.length > SCHEME.length + MAX_BEARER_BYTES) return new Refusal('refused', 'too long');
   const token = authorization.slice(SCHEME.length);
-  return TOKEN.test(token) ? token : null;
+  const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME.toLowerCase();
+  return isBearer && TOKEN.test(token) ? token : new Refusal('refused', 'no bearer token');
 }

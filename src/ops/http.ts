@@ -2,8 +2,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { UNAVAILABLE_RETRY_SECONDS } from './bearer';
-import type { Refusal } from './bearer';
+import { Refusal, UNAVAILABLE_RETRY_SECONDS } from './bearer';
 import type { Readiness } from './health';
 import type { MetricsText } from './metrics';
 import type { Logger } from './port';
@@ -74,14 +73,16 @@ async function answerMetrics(
   response: ServerResponse,
 ): Promise<void> {
   const right = await options.mayReadMetrics(request.headers.authorization);
-  if (right === 'unavailable') {
-    response.setHeader('retry-after', UNAVAILABLE_RETRY_SECONDS);
-    reply(response, 503, { error: 'tokens cannot be checked at the moment' });
-    return;
-  }
-  if (right === 'refused') {
-    response.setHeader('www-authenticate', 'Bearer');
-    reply(response, 401, { error: 'a token is needed that is limited to no agency' });
+  if (right instanceof Refusal) {
+    const { kind, reason } = right;
+    options.log.warn({ path: '/metrics', kind, reason }, 'request refused');
+    if (kind === 'unavailable') {
+      response.setHeader('retry-after', UNAVAILABLE_RETRY_SECONDS);
+      reply(response, 503, { error: 'tokens cannot be checked at the moment' });
+    } else {
+      response.setHeader('www-authenticate', 'Bearer');
+      reply(response, 401, { error: 'a token is needed that is limited to no agency' });
+    }
     return;
   }
   const { contentType, body } = await options.metrics();

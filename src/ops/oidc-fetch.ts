@@ -1,4 +1,5 @@
 /** Fetches the key set of an OpenID provider: discovery, then the keys, bounded in time and size. */
+import { isSafeUrl } from './loopback';
 
 /** The message says what is wrong with the answers of the provider; it holds nothing secret. */
 export class OidcFetchError extends Error {
@@ -10,7 +11,6 @@ export class OidcFetchError extends Error {
 
 /** Key sets are a few thousand bytes; one with certificates a few ten thousand. */
 const MAX_DOCUMENT_BYTES = 262_144;
-const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/;
 
 /**
  * @param signal ends it, both documents together
@@ -23,17 +23,11 @@ export async function fetchKeySet(issuer: string, signal: AbortSignal): Promise<
   // Section 4.3: exactly. Otherwise one provider could speak for another.
   if (document.issuer !== issuer) throw new OidcFetchError('the discovery document is that of another issuer');
   const { jwks_uri: uri } = document;
-  if (typeof uri !== 'string' || !isSafe(uri)) {
+  // Whoever can change keys on their way can forge tokens.
+  if (typeof uri !== 'string' || !URL.canParse(uri) || !isSafeUrl(new URL(uri))) {
     throw new OidcFetchError('the jwks_uri of the discovery document is no https:// URL');
   }
   return fetchObject(uri, signal);
-}
-
-/** Whoever can change keys on their way can forge tokens. */
-function isSafe(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname));
 }
 
 async function fetchObject(url: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>> {

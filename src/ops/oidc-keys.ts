@@ -5,12 +5,17 @@
  * States: none (nothing has been fetched yet, or it is too old: tokens cannot be checked) → fresh → (stale, while the
  * provider does not answer and its keys stay in force → fresh, or none in the end)* → closed.
  */
-import type * as jose from 'jose' with { 'resolution-mode': 'import' };
 import { fetchKeySet, OidcFetchError } from './oidc-fetch';
+import { readKeySet } from './oidc-key-set';
+import type { KeySet } from './oidc-key-set';
 import type { Logger } from './port';
 
-/** Finds the key that a token names. Another object after each fetch. */
-export type KeySet = ReturnType<typeof jose.createLocalJWKSet>;
+/** Another object after each fetch. */
+export interface Keys {
+  readonly set: KeySet;
+  /** When the provider was asked for them, on the clock of `performance.now()`: they say nothing of later. */
+  readonly askedAtMs: number;
+}
 
 export interface OidcTiming {
   /** Between two fetches: a key that was withdrawn is refused after this time at the latest. */
@@ -33,20 +38,13 @@ export const OIDC_TIMING: OidcTiming = {
   maxAgeMs: 3_600_000,
 };
 
-interface Fetched {
-  readonly set: KeySet;
-  /** To be compared with. */
-  readonly text: string;
-  /** On the clock that nobody sets. */
-  readonly atMs: number;
-}
-
 export class OidcKeys {
-  private fetched: Fetched | null = null;
+  private keys: Keys | null = null;
   private failing = false;
   private demandedAtMs = Number.NEGATIVE_INFINITY;
   private pending: Promise<void> | null = null;
-  private timer: NodeJS.Timeout | undefined;
+  private refreshTimer: NodeJS.Timeout | undefined;
+  private ageTimer: NodeJS.Timeout | undefined;
   private loading: AbortController | null = null;
   private closed = false;
   private readonly listeners = new Set<() => void>();
@@ -60,26 +58,23 @@ export class OidcKeys {
   }
 
   get state(): 'none' | 'fresh' | 'stale' {
-    if (this.inForce === null) return 'none';
+    if (this.keys === null) return 'none';
     return this.failing ? 'stale' : 'fresh';
   }
 
   /** null: there are none, so that no token can be checked. Never rejects. */
-  async current(): Promise<KeySet | null> {
-    if (this.inForce === null) await this.pending;
-    return this.inForce;
+  async current(): Promise<Keys | null> {
+    if (this.keys === null) await this.pending;
+    return this.keys;
   }
 
-  /** For a token with a key that is not among the current ones: fetched again, unless that was done a short time ago. */
-  async renewed(): Promise<KeySet | null> {
-    const now = performance.now();
-    if (this.pending !== null) {
-      await this.pending;
-    } else if (now - this.demandedAtMs >= this.timing.cooldownMs) {
-      this.demandedAtMs = now;
-      await this.refresh();
-    }
-    return this.inForce;
+  /**
+   * What comes after these, for a token whose key is not among them: of the fetch that is under way, or of one for it,
+   * unless that was done a short time ago. The same again: nothing newer can be had at the moment. Never rejects.
+   */
+  async after(keys: Keys): Promise<Keys | null> {
+    if (this.keys === keys) await (this.pending ?? this.demand());
+    return this.keys;
   }
 
   /** Called when other keys are in force, or none any more. Answers what ends it. */
@@ -90,14 +85,17 @@ export class OidcKeys {
 
   close(): void {
     this.closed = true;
-    clearTimeout(this.timer);
+    clearTimeout(this.refreshTimer);
+    clearTimeout(this.ageTimer);
     this.loading?.abort();
     this.listeners.clear();
   }
 
-  private get inForce(): KeySet | null {
-    const { fetched } = this;
-    return fetched === null || performance.now() - fetched.atMs >= this.timing.maxAgeMs ? null : fetched.set;
+  private async demand(): Promise<void> {
+    const now = performance.now();
+    if (now - this.demandedAtMs < this.timing.cooldownMs) return;
+    this.demandedAtMs = now;
+    await this.refresh();
   }
 
   /** One at a time. Never rejects. */
@@ -105,9 +103,9 @@ export class OidcKeys {
     return (this.pending ??= this.load().finally(() => {
       this.pending = null;
       if (this.closed) return;
-      clearTimeout(this.timer);
+      clearTimeout(this.refreshTimer);
       const pauseMs = this.failing ? this.timing.retryMs : this.timing.refreshMs;
-      this.timer = setTimeout(() => void this.refresh(), pauseMs).unref();
+      this.refreshTimer = setTimeout(() => void this.refresh(), pauseMs).unref();
     }));
   }
 
@@ -119,12 +117,10 @@ export class OidcKeys {
       () => loading.abort(new OidcFetchError(`the provider did not answer within ${timeoutMs} ms`)),
       timeoutMs,
     );
+    const askedAtMs = performance.now();
     try {
-      // The library is an ES module, hence the dynamic import.
-      const { createLocalJWKSet } = await import('jose');
-      const document = await fetchKeySet(this.issuer, loading.signal);
-      const set = createLocalJWKSet(document as unknown as jose.JSONWebKeySet);
-      if (!this.closed) this.accept({ set, text: JSON.stringify(set.jwks()), atMs: performance.now() });
+      const set = await readKeySet(await fetchKeySet(this.issuer, loading.signal));
+      if (!this.closed) this.accept({ set, askedAtMs });
     } catch (error) {
       if (!this.closed) this.fail(error);
     } finally {
@@ -132,31 +128,32 @@ export class OidcKeys {
     }
   }
 
-  private accept(fetched: Fetched): void {
-    const before = this.fetched;
-    const isNew = before?.text !== fetched.text;
-    this.fetched = fetched;
-    if (isNew || this.failing) this.log.info({ issuer: this.issuer }, 'keys of the OpenID provider read');
+  private accept(keys: Keys): void {
+    const { text, keys: count, usable } = keys.set;
+    const isNew = this.keys?.set.text !== text;
+    this.keys = keys;
+    if (isNew || this.failing) {
+      this.log.info({ issuer: this.issuer, keys: count, usable }, 'keys of the OpenID provider read');
+    }
     this.failing = false;
-    if (before !== null && isNew) this.tell();
+    clearTimeout(this.ageTimer);
+    this.ageTimer = setTimeout(() => this.expire(), this.timing.maxAgeMs).unref();
+    if (isNew) this.tell();
   }
 
   private fail(error: unknown): void {
-    const facts = { issuer: this.issuer, err: error };
-    const isKnown = this.failing;
+    const message =
+      this.keys === null
+        ? 'no keys of the OpenID provider yet: its tokens cannot be checked'
+        : 'the keys of the OpenID provider cannot be read; those of before stay';
+    this.log[this.failing ? 'debug' : 'warn']({ issuer: this.issuer, err: error }, message);
     this.failing = true;
-    if (this.fetched !== null && this.inForce === null) {
-      this.fetched = null;
-      this.log.error(facts, 'keys of the OpenID provider are too old: its tokens cannot be checked');
-      this.tell();
-    } else if (this.fetched === null) {
-      this.log[isKnown ? 'debug' : 'warn'](facts, 'no keys of the OpenID provider yet: its tokens cannot be checked');
-    } else {
-      this.log[isKnown ? 'debug' : 'warn'](
-        facts,
-        'the keys of the OpenID provider cannot be read; those of before stay',
-      );
-    }
+  }
+
+  private expire(): void {
+    this.keys = null;
+    this.log.error({ issuer: this.issuer }, 'keys of the OpenID provider are too old: its tokens cannot be checked');
+    this.tell();
   }
 
   private tell(): void {

@@ -3,20 +3,16 @@
  * by the keys that oidc-keys.ts keeps.
  */
 import type * as jose from 'jose' with { 'resolution-mode': 'import' };
-import type { Bearer, Refusal } from './bearer';
+import { Refusal } from './bearer';
+import type { Bearer } from './bearer';
 import { readRights } from './oidc-claims';
-import type { ClaimRules, Claims, Rights } from './oidc-claims';
+import type { Claims, Rights } from './oidc-claims';
+import { ALGORITHMS } from './oidc-key-set';
+import type { KeySet } from './oidc-key-set';
 import { OIDC_TIMING, OidcKeys } from './oidc-keys';
-import type { KeySet, OidcTiming } from './oidc-keys';
+import type { OidcTiming } from './oidc-keys';
+import type { OidcSettings } from './oidc-settings';
 import type { Logger } from './port';
-
-export interface OidcSettings extends ClaimRules {
-  /** As the provider names itself: compared character by character. */
-  readonly issuer: string;
-  readonly audience: string;
-  /** What the `typ` of the header has to be. `JWT`: or nothing, for providers that do not follow RFC 9068. */
-  readonly tokenType: 'at+jwt' | 'JWT';
-}
 
 /** Why a token is refused: for the log, never for its bearer. */
 export type OidcFault =
@@ -26,6 +22,7 @@ export type OidcFault =
   | 'not supported'
   | 'wrong signature'
   | 'unknown key'
+  | 'unusable key'
   | 'wrong issuer'
   | 'wrong audience'
   | 'expired'
@@ -34,22 +31,18 @@ export type OidcFault =
   | 'bound to a key of its bearer'
   | Exclude<ReturnType<typeof readRights>, Rights>;
 
-/** Asymmetric ones: with a shared secret the public key would be taken for it. */
-const ALGORITHMS = [
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512'],
-  ...['EdDSA', 'Ed25519'],
-];
-
 /** For `nbf` and `iat`, of clocks that differ. There is none for `exp`: it is when a socket is closed, too. */
-const CLOCK_TOLERANCE_SECONDS = 5;
+export const CLOCK_TOLERANCE_SECONDS = 5;
 
 const FAULT_OF_CODE: Readonly<Record<string, OidcFault>> = {
   ERR_JOSE_ALG_NOT_ALLOWED: 'wrong algorithm',
   ERR_JOSE_NOT_SUPPORTED: 'not supported',
   ERR_JWKS_NO_MATCHING_KEY: 'unknown key',
+  ERR_JWS_INVALID: 'malformed',
   ERR_JWS_SIGNATURE_VERIFICATION_FAILED: 'wrong signature',
   ERR_JWT_CLAIM_VALIDATION_FAILED: 'bad claim',
   ERR_JWT_EXPIRED: 'expired',
+  ERR_JWT_INVALID: 'malformed',
 };
 
 const FAULT_OF_CLAIM: Readonly<Record<string, OidcFault>> = {
@@ -65,7 +58,7 @@ export class OidcTokens {
   /** Begins to fetch the keys, and waits for nothing. */
   constructor(
     private readonly settings: OidcSettings,
-    private readonly log: Logger,
+    log: Logger,
     timing: Partial<OidcTiming> = {},
   ) {
     this.keys = new OidcKeys(settings.issuer, log, { ...OIDC_TIMING, ...timing });
@@ -76,21 +69,23 @@ export class OidcTokens {
     return this.keys.state;
   }
 
-  /** @param token in the compact form of JWS. Never rejects. */
-  async authenticate(token: string): Promise<Bearer | Refusal> {
-    const keys = await this.keys.current();
-    if (keys === null) return 'unavailable';
-    let verdict = await this.judge(token, keys);
-    if (verdict === 'unknown key') {
-      const renewed = await this.keys.renewed();
-      if (renewed !== null && renewed !== keys) verdict = await this.judge(token, renewed);
-      // It may be a new key, which the provider cannot tell us of at the moment.
-      if (verdict === 'unknown key' && this.state !== 'fresh') return 'unavailable';
+  /**
+   * Never rejects.
+   * @param token in the compact form of JWS
+   * @param cameAtMs on the clock of `performance.now()`
+   */
+  async authenticate(token: string, cameAtMs: number): Promise<Bearer | Refusal> {
+    let keys = await this.keys.current();
+    for (;;) {
+      if (keys === null) return new Refusal('unavailable', 'no keys');
+      const verdict = await this.judge(token, keys.set);
+      if (typeof verdict !== 'string') return verdict;
+      // It is unknown to the provider itself only if that was asked after the token came. Before, it may be a new key.
+      if (verdict !== 'unknown key' || keys.askedAtMs >= cameAtMs) return new Refusal('refused', verdict);
+      const newer = await this.keys.after(keys);
+      if (newer === keys) return new Refusal('unavailable', verdict);
+      keys = newer;
     }
-    if (typeof verdict !== 'string') return verdict;
-    // Tokens expire every day; everything else is somebody's mistake, or worse.
-    this.log[verdict === 'expired' ? 'debug' : 'warn']({ reason: verdict }, 'access token refused');
-    return 'refused';
   }
 
   /** Called when other keys are in force, or none any more. Answers what ends it. */
@@ -123,17 +118,23 @@ export class OidcTokens {
       ...(tokenType === 'at+jwt' ? { typ: tokenType } : {}),
     };
     try {
-      return await jwtVerify(token, keys, options);
+      return await jwtVerify(token, keys.find, options);
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
       // It names no key, and several fit, as during a rotation at a provider that does not name them.
+      let failure: unknown = new errors.JWKSInvalid('none of the keys that fit can be used');
       for await (const key of error) {
-        const verified = await jwtVerify(token, key, options).catch((reason: unknown) => {
-          if (faultOf(reason) !== 'wrong signature') throw reason;
-        });
-        if (verified !== undefined) return verified;
+        try {
+          return await jwtVerify(token, key, options);
+        } catch (reason) {
+          const fault = faultOf(reason);
+          // A broken key says nothing of the token, so the next may do; all else but the signature is wrong for any key.
+          if (fault === 'unusable key') continue;
+          if (fault !== 'wrong signature') throw reason;
+          failure = reason;
+        }
       }
-      throw new errors.JWSSignatureVerificationFailed();
+      throw failure;
     }
   }
 }
@@ -145,9 +146,7 @@ function judgeClaims(claims: Claims, typ: string | undefined, settings: OidcSett
   if (typeof exp !== 'number' || !Number.isFinite(exp) || typeof sub !== 'string' || sub === '') return 'bad claim';
   const expiresAtMs = Math.floor(exp * 1000);
   if (expiresAtMs <= nowMs) return 'expired';
-  if (iat !== undefined && !(typeof iat === 'number' && iat <= nowMs / 1000 + CLOCK_TOLERANCE_SECONDS)) {
-    return 'not yet valid';
-  }
+  if (typeof iat === 'number' && iat > nowMs / 1000 + CLOCK_TOLERANCE_SECONDS) return 'not yet valid';
   if (settings.tokenType === 'JWT' && !isPlainAccessToken(claims, typ)) return 'wrong type';
   // RFC 7800: whoever took such a token from its bearer does not have the key, and a bearer need not show it here.
   if (claims.cnf !== undefined) return 'bound to a key of its bearer';
@@ -161,10 +160,16 @@ function isPlainAccessToken(claims: Claims, typ: string | undefined): boolean {
   return claims.at_hash === undefined && claims.c_hash === undefined;
 }
 
+/** What has no code of the library for tokens is about the key that was to check it. */
 function faultOf(error: unknown): OidcFault {
-  const { code, claim } = error as { readonly code?: unknown; readonly claim?: unknown };
-  if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED' && typeof claim === 'string' && Object.hasOwn(FAULT_OF_CLAIM, claim)) {
+  const { code, claim, reason } = error as {
+    readonly code?: unknown;
+    readonly claim?: unknown;
+    readonly reason?: unknown;
+  };
+  // `invalid`: a value of another kind than such a claim has.
+  if (typeof claim === 'string' && reason !== 'invalid' && Object.hasOwn(FAULT_OF_CLAIM, claim)) {
     return FAULT_OF_CLAIM[claim] ?? 'bad claim';
   }
-  return (typeof code === 'string' ? FAULT_OF_CODE[code] : undefined) ?? 'malformed';
+  return (typeof code === 'string' ? FAULT_OF_CODE[code] : undefined) ?? 'unusable key';
 }

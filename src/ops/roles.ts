@@ -3,6 +3,8 @@
  *
  * Roles are not steps of a ladder: whoever sizes windows need not read payloads, which may hold personal data.
  */
+import { idFault } from '../contract/identity';
+
 export const ROLES = ['viewer', 'reviewer', 'policy-admin', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -33,3 +35,8 @@ export function may(roles: readonly Role[], permission: Permission): boolean {
 
 /** Roles that can be limited to agencies. Policies and contracts are of whole feeds, so who changes them sees them all. */
 export const AGENCY_ROLES: readonly Role[] = ['viewer', 'reviewer'];
+
+/** Whether a message can come from it: no other can be what a role is limited to. */
+export function isAgency(value: unknown): value is string {
+  return typeof value === 'string' && idFault(value) === null;
+}

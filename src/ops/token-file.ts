@@ -9,7 +9,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import type { Logger } from './port';
 import { authenticate, readTokens } from './tokens';
-import type { TokenHolder, TokenList } from './tokens';
+import type { TokenList } from './tokens';
 
 /** A revoked token is refused after this time at the latest. */
 export const RELOAD_MS = 2_000;
@@ -42,9 +42,9 @@ export class TokenFile {
     this.timer.unref();
   }
 
-  /** Whose token an `Authorization` header bears; null: nobody's that is valid now. */
-  authenticate(authorization: string | undefined): TokenHolder | null {
-    return authenticate(this.tokens, authorization, Date.now());
+  /** Whose token it is, or why it is nobody's now. */
+  authenticate(token: string): ReturnType<typeof authenticate> {
+    return authenticate(this.tokens, token, Date.now());
   }
 
   /** Called after each change, for connections that stay open: ask for their bearers again. Answers what ends it. */

@@ -6,8 +6,7 @@
  * Messages never quote a line, because somebody may have put a token in it.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { tokenOf } from './bearer';
-import { AGENCY_ROLES, ROLES } from './roles';
+import { AGENCY_ROLES, ROLES, isAgency } from './roles';
 import type { Role } from './roles';
 
 /** Whose token it is. */
@@ -37,7 +36,6 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 const NAME_RULE = '1 to 64 of A-Z a-z 0-9 . _ @ -, the first a letter or digit';
 /** RFC 3339 in UTC, to the second. */
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
-const AGENCY_MAX_BYTES = 512;
 
 /** Empty lines, and lines that begin with `#`, say nothing. */
 export function readTokens(text: string): TokensRead {
@@ -57,16 +55,19 @@ export function readTokens(text: string): TokensRead {
 }
 
 /**
- * Who the bearer of an `Authorization` header is; null where it bears no token, or none that is valid now.
+ * Whose token it is, or why it is nobody's now.
  * Compares with every token, in constant time each, so that the time tells nothing about them.
  */
-export function authenticate(tokens: TokenList, authorization: string | undefined, nowMs: number): TokenHolder | null {
-  const token = tokenOf(authorization);
-  if (token === null) return null;
+export function authenticate(
+  tokens: TokenList,
+  token: string,
+  nowMs: number,
+): TokenHolder | 'unknown token' | 'expired' {
   const hash = sha256(token);
   let found: StoredToken | null = null;
   for (const stored of tokens) if (timingSafeEqual(stored.hash, hash)) found = stored;
-  if (found === null || (found.expiresAtMs !== null && found.expiresAtMs <= nowMs)) return null;
+  if (found === null) return 'unknown token';
+  if (found.expiresAtMs !== null && found.expiresAtMs <= nowMs) return 'expired';
   const { name, role, agencies, expiresAtMs } = found;
   return { name, role, agencies, expiresAtMs };
 }
@@ -127,8 +128,6 @@ function readLine(line: string): StoredToken | string {
 }
 
 function isAgencies(value: unknown): value is readonly string[] {
-  const isAgency = (one: unknown): boolean =>
-    typeof one === 'string' && one !== '' && Buffer.byteLength(one) <= AGENCY_MAX_BYTES;
   return Array.isArray(value) && value.length > 0 && value.every(isAgency);
 }
 

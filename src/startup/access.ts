@@ -1,6 +1,7 @@
 import type { Config } from '../config';
 import { AccessTokens } from '../ops/access-tokens';
-import type { Refusal, Tokens } from '../ops/bearer';
+import { Refusal } from '../ops/bearer';
+import type { Tokens } from '../ops/bearer';
 import type { Cleanup } from '../ops/cleanup';
 import { OidcTokens } from '../ops/oidc';
 import type { Logger } from '../ops/port';
@@ -43,6 +44,7 @@ export async function mayReadMetrics(
 ): Promise<'granted' | Refusal> {
   if (tokens === null) return 'granted';
   const bearer = await tokens.authenticate(authorization);
-  if (typeof bearer === 'string') return bearer;
-  return bearer.agencies === null && may(bearer.roles, 'readMetrics') ? 'granted' : 'refused';
+  if (bearer instanceof Refusal) return bearer;
+  const isGranted = bearer.agencies === null && may(bearer.roles, 'readMetrics');
+  return isGranted ? 'granted' : new Refusal('refused', 'may not read metrics');
 }

@@ -5,6 +5,7 @@ import { Metrics } from '../../src/ops/metrics';
 import { AGENCY_ROLES, PERMISSIONS, ROLES, may } from '../../src/ops/roles';
 import type { Permission } from '../../src/ops/roles';
 import { MAX_BEARER_BYTES, UNAVAILABLE_RETRY_SECONDS } from '../../src/ops/bearer';
+import { CLOCK_TOLERANCE_SECONDS } from '../../src/ops/oidc';
 import { OIDC_TIMING } from '../../src/ops/oidc-keys';
 import { RELOAD_MS } from '../../src/ops/token-file';
 
@@ -46,6 +47,7 @@ it('says how long the keys of an OpenID provider count', () => {
     `a key that is withdrawn is worth nothing after ${minutes}`,
     `stay in force for up to ${maxAgeMs / 3_600_000} hour`,
     `is repeated after ${retryMs / 1000} seconds; the provider has ${timeoutMs / 1000} seconds to answer`,
+    `\`nbf\` and \`iat\` have ${CLOCK_TOLERANCE_SECONDS} seconds`,
     `A token over ${MAX_BEARER_BYTES / 1024} KiB is refused`,
   ]) {
     expect(words(PAGE)).toContain(fact);

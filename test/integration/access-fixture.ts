@@ -1,5 +1,8 @@
 /** A token file as operators keep it, and clients that bear its tokens. */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import WebSocket from 'ws';
@@ -62,6 +65,36 @@ export function openTokenFile(path: string, reloadMs?: number): Tokens {
 export function asking(app: TestApi, token: string): (query: string, variables?: object) => Promise<Answer> {
   return (query, variables = {}) =>
     app.post(query, variables as Record<string, unknown>, { authorization: `Bearer ${token}` });
+}
+
+export interface LateRequest {
+  /** Sends the body. Answers the status. */
+  finish(): Promise<number | undefined>;
+}
+
+/** A query with a token, whose head has been read while its body is yet to come. */
+export async function lateRequest(app: TestApi, token: string, query: string): Promise<LateRequest> {
+  const body = JSON.stringify({ query });
+  const sending = request(app.api.url, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      // Answered when the head has been read; what is done with it begins in the same turn.
+      expect: '100-continue',
+    },
+  });
+  sending.flushHeaders();
+  await once(sending, 'continue');
+  return {
+    finish: async () => {
+      sending.end(body);
+      const [response] = (await once(sending, 'response')) as [IncomingMessage];
+      response.resume();
+      return response.statusCode;
+    },
+  };
 }
 
 export interface RawMessage {

@@ -1,7 +1,8 @@
+import { Refusal } from '../../src/ops/bearer';
 import { ROLES } from '../../src/ops/roles';
 import { b, startPipeline } from '../support/pipeline';
 import { until } from '../support/wait';
-import { asking, makeTokens, openTokenFile } from './access-fixture';
+import { asking, lateRequest, makeTokens, openTokenFile } from './access-fixture';
 import { OPERATIONS, startTestApi, UUID } from './api-fixture';
 
 async function setUp() {
@@ -18,6 +19,8 @@ async function setUp() {
   return { path, tokens, app, someToken };
 }
 
+const UPDATE = `mutation { updateDedupPolicy(input: { feed: "cad-north", expectedVersion: 1, reason: "drill",
+  policy: { maxEntries: 99 } }) { policy { version } } }`;
 const QUERY = '{ decisions { nodes { position } } }';
 
 describe('tokens over HTTP', () => {
@@ -78,6 +81,19 @@ describe('tokens over HTTP', () => {
     await until(async () => (await statusOf(someToken)) === 401, { what: 'the revocation' });
   });
 
+  it('executes nothing for a token that is revoked while the body is on its way', async () => {
+    const { app, tokens } = await setUp();
+    const [leaving, staying] = [tokens.add({ name: 'leaving', role: 'admin' }), tokens.add({ name: 'staying' })];
+    const statusOf = async (token: string) => (await asking(app, token)(QUERY)).status;
+    await until(async () => (await statusOf(staying)) === 200, { what: 'the new tokens to be known' });
+    const [refused, answered] = [await lateRequest(app, leaving, UPDATE), await lateRequest(app, staying, QUERY)];
+    tokens.revoke('leaving');
+    await until(async () => (await statusOf(leaving)) === 401, { what: 'the revocation' });
+    expect([await refused.finish(), await answered.finish()]).toEqual([401, 200]);
+    const { data } = await asking(app, staying)('{ adminLog(last: 9) { nodes { actor } } }');
+    expect(JSON.stringify(data)).not.toContain('leaving');
+  });
+
   it.each(ROLES)('shows payloads to those who may read them: %s', async (role) => {
     const { app, tokens } = await setUp();
     const token = tokens.add({ name: role, role });
@@ -112,7 +128,8 @@ describe('what operators ask', () => {
       operations: {
         ...OPERATIONS,
         readiness: () => Promise.resolve({ ready: true, details: { feeds: { 'cad-north': 'subscribed' } } }),
-        mayRead: async (authorization) => (authorization === 'Bearer operator' ? 'granted' : 'refused'),
+        mayRead: async (authorization) =>
+          authorization === 'Bearer operator' ? 'granted' : new Refusal('refused', 'may not read metrics'),
       },
     });
     const get = async (where: string, authorization?: string, method = 'GET') => {
@@ -133,5 +150,9 @@ describe('what operators ask', () => {
       expect(body).toContain('UNAUTHENTICATED');
       expect(body).not.toContain('up 1');
     }
+    const refusal = { correlationId: expect.stringMatching(UUID) as string, code: 'UNAUTHENTICATED' };
+    expect(app.log.filter(({ level }) => level === 'warn').map(({ facts }) => facts)).toEqual(
+      Array(2).fill({ ...refusal, reason: 'may not read metrics', method: 'GET', origin: undefined }),
+    );
   });
 });

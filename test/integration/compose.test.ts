@@ -43,6 +43,12 @@ const compose = parse(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')) as
 const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 const service = compose.services.service ?? {};
 
+/** The environment of the service as compose makes it, with these variables set where it is run. */
+function environmentWith(outside: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  const resolve = (value: string) => value.replace(/\$\{(\w+):-\}/g, (_, name: string) => outside[name] ?? '');
+  return Object.fromEntries(Object.entries(service.environment ?? {}).map(([name, value]) => [name, resolve(value)]));
+}
+
 /** A copy of deploy/ with secrets made in it. */
 function withSecrets(): string {
   const folder = mkdtempSync(join(tmpdir(), 'replay-ledger-compose-'));
@@ -57,7 +63,7 @@ function withSecrets(): string {
 describe('docker-compose.yml', () => {
   it('sets only variables that the service reads, and a configuration that it takes', () => {
     const names = new Set(VARIABLES.flatMap(({ name, secret }) => (secret === true ? [name, `${name}_FILE`] : [name])));
-    const environment = service.environment ?? {};
+    const environment = environmentWith();
     expect(Object.keys(environment).filter((name) => !names.has(name))).toEqual([]);
 
     const folder = withSecrets();
@@ -73,7 +79,17 @@ describe('docker-compose.yml', () => {
     expect(config.mqttVersion).toBe(5);
     expect(config.mqttPassword).toMatch(/^[0-9a-f]{48}$/);
     expect(config.apiTokensFile).toBe('/run/secrets/api_tokens');
+    expect(config.oidc).toBeNull();
     expect(service.volumes).toContain(`./contracts:${config.contractsDir}:ro`);
+  });
+
+  it('hands on what is set of an OpenID provider, beside the token file', () => {
+    const names = VARIABLES.map(({ name }) => name).filter((name) => name.startsWith('OIDC_'));
+    expect(names.length).toBeGreaterThan(5);
+    const outside = Object.fromEntries(names.map((name) => [name, name.toLowerCase()]));
+    const { API_TOKENS_FILE, ...environment } = environmentWith(outside);
+    expect(environment).toMatchObject(outside);
+    expect(API_TOKENS_FILE).toBe('/run/secrets/api_tokens');
   });
 
   it('names only services, volumes, secrets and files that there are', () => {

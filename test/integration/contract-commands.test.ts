@@ -189,6 +189,15 @@ describe('a policy that was changed through the API', () => {
   });
 });
 
+it.each(['oidc:chief', 'OIDC:chief', '', ' ', ' chief', 'chief\n', 'boss\u202egro', 'x'.repeat(201)])(
+  'nobody applies a contract as %j',
+  async (actor) => {
+    const product = startProduct(['contract', 'apply', '--actor', actor], {});
+    expect((await product.exit).code).toBe(1);
+    expect(product.stderr).toMatch(/^error: option '--actor <name>' argument [^]* is invalid\. /m);
+  },
+);
+
 describe('contract lint', () => {
   it('needs no server, and gives the place of every error of every file', async () => {
     const dir = contractsFolder([caseContract(), caseContract().replace('dedup:', 'dedupe:')]);

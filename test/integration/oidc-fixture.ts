@@ -1,8 +1,8 @@
 /** An API whose tokens are those of a real OpenID provider. */
 import { AccessTokens } from '../../src/ops/access-tokens';
 import { OidcTokens } from '../../src/ops/oidc';
-import type { OidcSettings } from '../../src/ops/oidc';
 import type { OidcTiming } from '../../src/ops/oidc-keys';
+import type { OidcSettings } from '../../src/ops/oidc-settings';
 import type { ApiOptions } from '../../src/api/server';
 import type { TokenFile } from '../../src/ops/token-file';
 import { onCleanup } from '../support/cleanup';
@@ -79,6 +79,6 @@ export async function setUpOidc(options: Omit<OidcApiOptions, 'issuer'> = {}): P
 }
 
 /** Reasons of the refusals so far. */
-export function reasons(said: readonly LogLine[]): unknown[] {
-  return said.filter(({ message }) => message === 'access token refused').map(({ facts }) => facts.reason);
+export function reasons({ app }: ApiOfTokens): unknown[] {
+  return app.log.filter(({ message }) => message === 'request refused').map(({ facts }) => facts.reason);
 }

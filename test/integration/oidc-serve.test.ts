@@ -62,6 +62,9 @@ it.each(['all', 'consumer'])(
     expect(answers.map(({ text }) => text)).toEqual(
       role === 'all' ? [whole, '{"ready":true}\n', '{"ready":true}\n'] : Array(3).fill('{"ready":true}'),
     );
+    for (const reason of ['no token', 'no keys', 'may not read metrics', 'wrong signature', 'unknown token, no JWT']) {
+      expect(app.stderr).toMatch(new RegExp(`"reason":"${reason}".*"msg":"request refused"`));
+    }
     await provider.stop();
     expect((await get('/metrics', all)).status).toBe(200);
     expect((await app.stop()).code).toBe(0);

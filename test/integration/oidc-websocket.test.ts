@@ -13,7 +13,8 @@ import { makeTokens, rawSocket, rawSubscriber, sequences } from './access-fixtur
 import type { RawSocket } from './access-fixture';
 import { startTestApi } from './api-fixture';
 import type { TestApi } from './api-fixture';
-import { setUpOidc } from './oidc-fixture';
+import { publicJwk, startKeyServer, tokenOf } from './oidc-documents';
+import { setUpOidc, startOidcApi } from './oidc-fixture';
 
 const ROLES = { roles: ['viewer'] };
 
@@ -73,6 +74,38 @@ describe('a socket with a token of the provider', () => {
     await path.deliver(b(4));
     await until(() => sequences(fresh).length === 1, { what: 'the event' });
     expect([sequences(old), sequences(fresh), fresh.closed()]).toEqual([[], ['4'], null]);
+  });
+
+  it('is closed at once then, though the provider say nothing any more', async () => {
+    const [key, second] = [makeKey('first'), makeKey('second')];
+    const provider = await startKeyServer(publicJwk(key));
+    const { issuer } = provider;
+    const path = await startPipeline();
+    const timing = { refreshMs: 300, timeoutMs: 3_600_000 };
+    const { app, oidc } = await startOidcApi(path, { issuer, timing });
+    const open = await rawSubscriber(app, `Bearer ${tokenOf(issuer, key)}`);
+    // After the keys without it were read.
+    oidc.onChange(() => provider.hold());
+    provider.publish(publicJwk(second));
+    expect(await open.end(10_000)).toEqual([4403, 'the token was revoked']);
+    const cut = app.log.find(({ message }) => message === 'socket cut off');
+    expect(cut?.facts).toMatchObject({ code: 4403, reason: 'the token was revoked', cause: 'unknown key' });
+  });
+
+  it('is told to come back while its key is not known, and may be new', async () => {
+    const [key, second] = [makeKey('first'), makeKey('second')];
+    const provider = await startKeyServer(publicJwk(key));
+    const { issuer } = provider;
+    const { app } = await startOidcApi(await startPipeline(), { issuer });
+    // Which uses up the question that unknown keys are good for.
+    expect((await initialise(app, tokenOf(issuer, key, 'forged'))).closed()).toEqual([4403, 'Forbidden']);
+    provider.publish(publicJwk(key), publicJwk(second));
+    const early = await initialise(app, tokenOf(issuer, second));
+    expect(early.closed()).toEqual([1013, 'tokens cannot be checked at the moment']);
+    expect(app.log.map(({ message, facts }) => [message, facts.reason, facts.cause])).toEqual([
+      ['request refused', 'unknown key', undefined],
+      ['socket cut off', 'tokens cannot be checked at the moment', 'unknown key'],
+    ]);
   });
 
   it('is closed when the keys are too old, so that clients come back with the same token', async () => {

@@ -1,4 +1,6 @@
 /** Access tokens of a real OpenID provider over HTTP: who is let in, who is not, and what they see. */
+import { createHash } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
 import { ROLES } from '../../src/ops/roles';
 import {
   AUDIENCE,
@@ -11,7 +13,8 @@ import {
 } from '../support/oidc-provider';
 import type { TokenWishes } from '../support/oidc-provider';
 import { b } from '../support/pipeline';
-import { makeTokens } from './access-fixture';
+import { until } from '../support/wait';
+import { lateRequest, makeTokens } from './access-fixture';
 import { UUID } from './api-fixture';
 import { AGENCIES, reasons, setUpOidc, startOidcApi } from './oidc-fixture';
 import type { OidcSetting } from './oidc-fixture';
@@ -43,6 +46,7 @@ describe('a token of the provider', () => {
 
   it('is refused for each thing that is wrong with it, in the same words', async () => {
     const { app, ask, provider, key, said } = setting;
+    const before = reasons(setting).length;
     const { header, claims } = partsOf(await provider.token(VIEWER));
     const without = (name: string) => Object.fromEntries(Object.entries(claims).filter(([claim]) => claim !== name));
     const signed = (changes: object, head: object = {}) =>
@@ -51,7 +55,7 @@ describe('a token of the provider', () => {
     const [head = '', body = '', signature = ''] = good.split('.');
     const foreign = makeKey(key.kid);
     const pem = key.publicKey.export({ type: 'spki', format: 'pem' });
-    const attempts: [reason: string | null, token: string][] = [
+    const attempts: [reason: string, token: string][] = [
       ['wrong audience', signed({ aud: 'replay' })],
       ['wrong audience', signed({ aud: [] })],
       ['wrong audience', signToken(header, without('aud'), key)],
@@ -65,8 +69,9 @@ describe('a token of the provider', () => {
       ['bad claim', signToken(header, without('exp'), key)],
       ['bad claim', signed({ exp: '9999999999' })],
       ['bad claim', signToken(header, without('sub'), key)],
-      ['not yet valid', signed({ nbf: seconds() + 60 })],
-      ['not yet valid', signed({ iat: seconds() + 60 })],
+      ['not yet valid', signed({ nbf: seconds() + 10 })],
+      ['not yet valid', signed({ iat: seconds() + 10 })],
+      ['bad claim', signed({ nbf: 'now' })],
       ['bad claim', signed({ iat: 'now' })],
       ['wrong algorithm', unsignedToken({ ...header, alg: 'none' }, claims)],
       ['wrong algorithm', macToken({ ...header, alg: 'HS256' }, claims, pem)],
@@ -90,11 +95,10 @@ describe('a token of the provider', () => {
       ['no role', signed({ roles: ['root'] })],
       ['no name', signed({ sub: 'a\nb' })],
       // Not looked at: no JWS, or over 8 KiB.
-      [null, head],
-      [null, `${good}.x`],
-      [null, signed({ filler: 'x'.repeat(6_200) })],
+      ['unknown token, no JWT', head],
+      ['unknown token, no JWT', `${good}.x`],
+      ['too long', signed({ filler: 'x'.repeat(6_200) })],
     ];
-    said.length = 0;
     for (const [reason, token] of attempts) {
       const response = await fetch(app.api.url, {
         method: 'POST',
@@ -112,13 +116,22 @@ describe('a token of the provider', () => {
         ],
       });
     }
-    expect(reasons(said)).toEqual(attempts.flatMap(([reason]) => (reason === null ? [] : [reason])));
+    expect(reasons(setting).slice(before)).toEqual(attempts.map(([reason]) => reason));
+    // One line each, which the answer leads to.
+    const [line] = app.log.filter(({ message }) => message === 'request refused').slice(-1);
+    expect(line?.facts).toMatchObject({
+      code: 'UNAUTHENTICATED',
+      correlationId: expect.stringMatching(UUID) as string,
+    });
+    expect(said.filter(({ level }) => level !== 'info')).toEqual([]);
     // The log says why, and nothing of the token or its claims.
     const logged = JSON.stringify([said, app.log]);
     for (const secret of [signature, body, String(claims.client_id), String(claims.jti)]) {
       expect(logged).not.toContain(secret);
     }
-    expect((await ask(good)).status).toBe(200);
+    for (const token of [good, signed({ nbf: seconds() + 3 }), signed({ iat: seconds() + 3 })]) {
+      expect((await ask(token)).status).toBe(200);
+    }
   });
 
   it('is taken in any asymmetric algorithm that the provider has a key for', async () => {
@@ -137,24 +150,26 @@ describe('a token of the provider', () => {
   it('that names no key is tried with each that fits', async () => {
     const [one, two, other] = [makeKey('one'), makeKey('two'), makeKey('other')];
     const provider = await startOidcProvider(one, two);
-    const { ask, said } = await startOidcApi(setting.path, { issuer: provider.issuer });
+    const api = await startOidcApi(setting.path, { issuer: provider.issuer });
+    const { ask } = api;
     const { claims } = partsOf(await provider.token(VIEWER));
     const unnamed = { alg: 'RS256', typ: 'at+jwt' };
     for (const key of [one, two]) expect((await ask(signToken(unnamed, claims, key))).status).toBe(200);
     expect((await ask(signToken(unnamed, claims, other))).status).toBe(401);
     expect((await ask(signToken(unnamed, { ...claims, exp: 1 }, two))).status).toBe(401);
-    expect(reasons(said)).toEqual(['wrong signature', 'expired']);
+    expect(reasons(api)).toEqual(['wrong signature', 'expired']);
   });
 
   it('of a provider that does not follow RFC 9068 is taken where that is configured, but for ID tokens', async () => {
-    const { ask, said } = await setting.another({ settings: { tokenType: 'JWT' } });
+    const api = await setting.another({ settings: { tokenType: 'JWT' } });
+    const { ask } = api;
     const { header, claims } = partsOf(await setting.provider.token({ ...VIEWER, type: 'JWT' }));
     const signed = (typ: string | undefined, changes = {}) =>
       signToken({ ...header, typ }, { ...claims, ...changes }, setting.key);
     for (const typ of ['JWT', 'jwt', undefined]) expect([typ, (await ask(signed(typ))).status]).toEqual([typ, 200]);
     for (const typ of ['at+jwt', 'logout+jwt']) expect([typ, (await ask(signed(typ))).status]).toEqual([typ, 401]);
     for (const hash of ['at_hash', 'c_hash']) expect((await ask(signed('JWT', { [hash]: 'x' }))).status).toBe(401);
-    expect(reasons(said)).toEqual(Array(4).fill('wrong type'));
+    expect(reasons(api)).toEqual(Array(4).fill('wrong type'));
   });
 });
 
@@ -162,6 +177,7 @@ describe('what a token may', () => {
   const PAYLOAD = '{ decision(feed: "cad-north", position: 0) { payloadText } }';
   const UPDATE = `mutation ($version: Int!) { updateDedupPolicy(input: { feed: "cad-north", expectedVersion: $version,
     reason: "drill", policy: { maxEntries: 99 } }) { policy { version } } }`;
+  const UPDATE_FIRST = UPDATE.replace('($version: Int!)', '').replace('$version', '1');
   const textOf = async (roles: readonly string[]) => {
     const { data } = await setting.ask(await setting.provider.token({ claims: { roles } }), PAYLOAD);
     return (data?.decision as { payloadText: string | null }).payloadText;
@@ -192,8 +208,23 @@ describe('what a token may', () => {
     ]);
   });
 
+  it('ends with it, though the body of the request be late', async () => {
+    const { app, ask, provider } = setting;
+    const claims = { roles: ['admin'] };
+    const [brief, lasting] = await Promise.all([
+      provider.token({ claims, seconds: 2, subject: 'brief' }),
+      provider.token({ claims }),
+    ]);
+    const [late, later] = [await lateRequest(app, brief, UPDATE_FIRST), await lateRequest(app, lasting, AGENCIES)];
+    await until(async () => (await ask(brief)).status === 401, { what: 'its end' });
+    expect([await late.finish(), await later.finish()]).toEqual([401, 200]);
+    const { data } = await ask(lasting, '{ adminLog(last: 99) { nodes { actor } } }');
+    expect(JSON.stringify(data)).not.toContain('oidc:brief');
+  });
+
   it('ends at its agencies, in the data too', async () => {
-    const { ask, said } = await setting.another({ settings: { agencies: ['agencies'] } });
+    const api = await setting.another({ settings: { agencies: ['agencies'] } });
+    const { ask } = api;
     const tokenOf = (claims: object) => setting.provider.token({ claims: { roles: ['reviewer', 'admin'], ...claims } });
     const seen = async (claims: object) => {
       const { status, data } = await ask(await tokenOf(claims));
@@ -210,7 +241,7 @@ describe('what a token may', () => {
     expect(await seen({})).toBe(401);
     expect(await seen({ agencies: [] })).toBe(401);
     expect(await seen({ agencies: ['NFD'], roles: ['admin'] })).toBe(401);
-    expect(reasons(said)).toEqual(['no agencies', 'no agencies', 'no role']);
+    expect(reasons(api)).toEqual(['no agencies', 'no agencies', 'no role']);
   });
 
   it('is read from the claims that were configured', async () => {
@@ -237,16 +268,21 @@ describe('what a token may', () => {
   });
 });
 
-it('stands beside the token file: each kind is asked of its own, and of no other', async () => {
+it('stands beside the token file: each kind is asked of its own', async () => {
   const tokens = makeTokens();
   const filed = tokens.add({ name: 'filed' });
+  // Whatever a token of the file looks like.
+  const dotted = 'of.another.kind';
+  const sha256 = createHash('sha256').update(dotted).digest('hex');
+  appendFileSync(tokens.path, `${JSON.stringify({ name: 'dotted', role: 'viewer', sha256 })}\n`);
   const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const file = new TokenFile(tokens.path, quiet);
   onCleanup(() => file.close());
   const both = await setting.another({ file });
   const issued = await setting.provider.token(VIEWER);
-  for (const token of [filed, issued]) expect((await both.ask(token)).status).toBe(200);
+  for (const token of [filed, dotted, issued]) expect((await both.ask(token)).status).toBe(200);
   for (const token of [`${filed}x`, `${issued}x`]) expect((await both.ask(token)).status).toBe(401);
   // With the provider alone a token of the file is nobody's, whatever it looks like.
-  for (const token of [filed, `${filed}.${filed}.${filed}`]) expect((await setting.ask(token)).status).toBe(401);
+  for (const token of [filed, dotted, `${filed}.${filed}.${filed}`])
+    expect((await setting.ask(token)).status).toBe(401);
 });

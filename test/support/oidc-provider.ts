@@ -18,19 +18,23 @@ export interface SigningKey {
   readonly jwk: JsonWebKey;
 }
 
-export function makeKey(kid: string, algorithm = 'RS256'): SigningKey {
-  const { privateKey, publicKey } = keyPair(algorithm);
+/** @param rsaBits for RS and PS */
+export function makeKey(kid: string, algorithm = 'RS256', rsaBits = 2048): SigningKey {
+  const { privateKey, publicKey } = keyPair(algorithm, rsaBits);
   const jwk = { ...privateKey.export({ format: 'jwk' }), kid, alg: algorithm, use: 'sig' };
   return { kid, algorithm, privateKey, publicKey, jwk };
 }
 
 const CURVES: Readonly<Record<string, string>> = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' };
 
-function keyPair(algorithm: string): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
+function keyPair(
+  algorithm: string,
+  modulusLength: number,
+): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
   const namedCurve = CURVES[algorithm];
   if (namedCurve !== undefined) return generateKeyPairSync('ec', { namedCurve });
   if (algorithm.startsWith('Ed')) return generateKeyPairSync('ed25519');
-  return generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return generateKeyPairSync('rsa', { modulusLength });
 }
 
 export interface TokenWishes {

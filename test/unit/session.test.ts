@@ -1,17 +1,27 @@
 /** A session whose token takes its time to be checked: what happens meanwhile. */
 import { Access } from '../../src/api/access';
 import { Session } from '../../src/api/session';
-import type { Bearer, Refusal, Tokens } from '../../src/ops/bearer';
+import { Refusal } from '../../src/ops/bearer';
+import type { Bearer, Tokens } from '../../src/ops/bearer';
 
 const ALICE: Bearer = { name: 'alice', roles: ['viewer'], agencies: null, expiresAtMs: null };
+const REFUSED = new Refusal('refused', 'unknown token');
+const UNAVAILABLE = new Refusal('unavailable', 'no keys');
 const turns = async () => new Promise((resolve) => setImmediate(resolve));
+
+interface Asked {
+  readonly authorization: string | undefined;
+  readonly cameAtMs: number | undefined;
+  readonly answer: (answer: Bearer | Refusal) => void;
+  readonly fail: (error: Error) => void;
+}
 
 /** Tokens that answer when the test says so. */
 class SlowTokens implements Tokens {
-  readonly asked: { readonly answer: (answer: Bearer | Refusal) => void; readonly fail: (error: Error) => void }[] = [];
+  readonly asked: Asked[] = [];
 
-  authenticate(): Promise<Bearer | Refusal> {
-    return new Promise((answer, fail) => this.asked.push({ answer, fail }));
+  authenticate(authorization: string | undefined, cameAtMs?: number): Promise<Bearer | Refusal> {
+    return new Promise((answer, fail) => this.asked.push({ authorization, cameAtMs, answer, fail }));
   }
 
   onChange(): () => void {
@@ -28,8 +38,8 @@ class SlowTokens implements Tokens {
 
 function setUp() {
   const tokens = new SlowTokens();
-  const closed: [number, string][] = [];
-  const session = new Session(new Access(tokens), (code, reason) => closed.push([code, reason]));
+  const closed: (readonly [code: number, reason: string, cause?: string])[] = [];
+  const session = new Session(new Access(tokens), (...end) => closed.push(end));
   return { tokens, closed, session };
 }
 
@@ -59,8 +69,8 @@ describe('while a token is being admitted', () => {
     await session.recheck();
     await tokens.answer(0, ALICE);
     expect(() => session.viewer).toThrow('before the token');
-    await tokens.answer(1, 'refused');
-    expect(await admission).toBe('refused');
+    await tokens.answer(1, REFUSED);
+    expect(await admission).toBe(REFUSED);
   });
 
   it('it may expire', async () => {
@@ -72,7 +82,7 @@ describe('while a token is being admitted', () => {
     expect(closed[0]).toEqual([4403, 'the token has expired']);
   });
 
-  it.each([ALICE, { ...ALICE, expiresAtMs: Date.now() + 60_000 }, 'refused', 'unavailable'] as const)(
+  it.each([ALICE, { ...ALICE, expiresAtMs: Date.now() + 60_000 }, REFUSED, UNAVAILABLE])(
     'the socket may go: nothing is left of it, whatever the answer is',
     async (answer) => {
       const { tokens, session, closed } = setUp();
@@ -92,9 +102,9 @@ describe('while a token is being admitted', () => {
   it('it may turn out that nobody can tell: the socket is closed so that clients come back', async () => {
     const { tokens, session, closed } = setUp();
     const admission = session.admit({ authorization: 'Bearer x' });
-    await tokens.answer(0, 'unavailable');
+    await tokens.answer(0, UNAVAILABLE);
     expect(await admission).toBe('over');
-    expect(closed).toEqual([[1013, 'tokens cannot be checked at the moment']]);
+    expect(closed).toEqual([[1013, 'tokens cannot be checked at the moment', 'no keys']]);
   });
 
   it('the check may break: whoever asked hears of it', async () => {
@@ -108,8 +118,8 @@ describe('while a token is being admitted', () => {
 
 describe('after a change of the tokens', () => {
   it.each([
-    ['refused', [4403, 'the token was revoked']],
-    ['unavailable', [1013, 'the token cannot be checked any more']],
+    [REFUSED, [4403, 'the token was revoked', 'unknown token']],
+    [UNAVAILABLE, [1013, 'the token cannot be checked any more', 'no keys']],
     [{ ...ALICE, roles: ['viewer', 'policy-admin'] }, [4491, 'the rights of the token have changed']],
     [{ ...ALICE, agencies: ['NFD'] }, [4491, 'the rights of the token have changed']],
     [{ ...ALICE, name: 'bob' }, [4491, 'the rights of the token have changed']],
@@ -136,9 +146,9 @@ describe('after a change of the tokens', () => {
     const { tokens, session, closed } = await admitted();
     const rechecks = [session.recheck(), session.recheck(), session.recheck()];
     await tokens.answer(1, ALICE);
-    await tokens.answer(2, 'refused');
+    await tokens.answer(2, REFUSED);
     await Promise.all(rechecks);
-    expect([tokens.asked.length, closed]).toEqual([3, [[4403, 'the token was revoked']]]);
+    expect([tokens.asked.length, closed]).toEqual([3, [[4403, 'the token was revoked', 'unknown token']]]);
     // And after that it asks anew.
     void session.recheck();
     expect(tokens.asked).toHaveLength(4);
@@ -148,9 +158,18 @@ describe('after a change of the tokens', () => {
     const { tokens, session, closed } = await admitted();
     const recheck = session.recheck();
     session.stop();
-    await tokens.answer(1, 'refused');
+    await tokens.answer(1, REFUSED);
     await recheck;
     expect(closed).toEqual([]);
+  });
+
+  it('it is asked for as the token that came then, of which the tokens may have heard since', async () => {
+    const { tokens, session } = await admitted();
+    const since = performance.now();
+    void session.recheck();
+    const [first, again] = tokens.asked;
+    expect(first?.cameAtMs).toBeLessThanOrEqual(since);
+    expect([again?.authorization, again?.cameAtMs]).toEqual(['Bearer x', first?.cameAtMs]);
   });
 
   it('the check may break: whoever asked hears of it', async () => {

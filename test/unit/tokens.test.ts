@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenIn } from '../../src/cli/token';
 import { readConfig } from '../../src/config';
+import { AccessTokens } from '../../src/ops/access-tokens';
+import { Refusal } from '../../src/ops/bearer';
 import { AGENCY_ROLES, PERMISSIONS, ROLES, may } from '../../src/ops/roles';
 import { TokenFile, TokenFileError } from '../../src/ops/token-file';
 import {
@@ -69,42 +71,47 @@ describe('a token', () => {
     };
     const [mine, theirs] = [createToken(holder), createToken(VIEWER)];
     const tokens = tokensOf(mine.line, theirs.line);
-    expect(authenticate(tokens, `Bearer ${mine.token}`, 0)).toEqual(holder);
-    expect(authenticate(tokens, `bearer ${theirs.token}`, 0)).toEqual(VIEWER);
+    expect(authenticate(tokens, mine.token, 0)).toEqual(holder);
+    expect(authenticate(tokens, theirs.token, 0)).toEqual(VIEWER);
   });
 
-  it('is refused in every other form', () => {
+  it('is refused in every other form', async () => {
     const { token, line } = createToken(VIEWER);
-    const tokens = tokensOf(line);
-    const forms = [
-      undefined,
-      '',
-      token,
-      `Basic ${token}`,
-      'Bearer ',
-      `Bearer ${token}x`,
-      `Bearer ${token.slice(0, -1)}`,
-    ];
-    for (const form of [
-      ...forms,
-      `Bearer ${token.toUpperCase()}`,
-      `Bearer  ${token}`,
-      `Bearer ${token}, Bearer ${token}`,
-    ]) {
-      expect(authenticate(tokens, form, 0)).toBeNull();
-    }
-    expect(authenticate([], `Bearer ${token}`, 0)).toBeNull();
-    // The hash that is stored is no token.
+    const path = temporaryFile('tokens');
+    writeFileSync(path, line);
+    const file = new TokenFile(path, silentLog().log);
+    onCleanup(() => file.close());
+    const tokens = new AccessTokens(file, null);
     const { sha256 } = JSON.parse(line) as { sha256: string };
-    expect(authenticate(tokens, `Bearer ${sha256}`, 0)).toBeNull();
+    const forms: [form: string | undefined, reason: string][] = [
+      [undefined, 'no token'],
+      ['', 'no bearer token'],
+      [token, 'no bearer token'],
+      [`Basic ${token}`, 'no bearer token'],
+      ['Bearer ', 'no bearer token'],
+      [`Bearer  ${token}`, 'no bearer token'],
+      [`Bearer ${token}, Bearer ${token}`, 'no bearer token'],
+      [`Bearer ${'x'.repeat(8193)}`, 'too long'],
+      [`Bearer ${'x'.repeat(8192)}`, 'unknown token'],
+      [`Bearer ${token}x`, 'unknown token'],
+      [`Bearer ${token.slice(0, -1)}`, 'unknown token'],
+      [`Bearer ${token.toUpperCase()}`, 'unknown token'],
+      // The hash that is stored is no token.
+      [`Bearer ${sha256}`, 'unknown token'],
+    ];
+    for (const [form, reason] of forms) expect(await tokens.authenticate(form)).toEqual(new Refusal('refused', reason));
+    for (const scheme of ['Bearer', 'bearer']) {
+      expect(await tokens.authenticate(`${scheme} ${token}`)).toMatchObject({ name: 'floor', roles: ['viewer'] });
+    }
+    expect(authenticate([], token, 0)).toBe('unknown token');
   });
 
   it('is refused from the moment that it expires', () => {
     const expiresAtMs = Date.parse('2030-01-31T00:00:00Z');
     const { token, line } = createToken({ ...VIEWER, expiresAtMs });
     const tokens = tokensOf(line);
-    expect(authenticate(tokens, `Bearer ${token}`, expiresAtMs - 1)?.expiresAtMs).toBe(expiresAtMs);
-    expect(authenticate(tokens, `Bearer ${token}`, expiresAtMs)).toBeNull();
+    expect(authenticate(tokens, token, expiresAtMs - 1)).toMatchObject({ expiresAtMs });
+    expect(authenticate(tokens, token, expiresAtMs)).toBe('expired');
   });
 });
 
@@ -127,6 +134,8 @@ describe('a token file', () => {
       [good.replace('viewer', 'root'), 'role: must be one of viewer, reviewer, policy-admin, admin'],
       [good.replace('}', ',"agencies":[]}'), 'agencies: must be a list of agencies, at least one'],
       [good.replace('}', ',"agencies":[""]}'), 'agencies: must be a list of agencies, at least one'],
+      [good.replace('}', `,"agencies":["${'x'.repeat(513)}"]}`), 'agencies: must be a list of agencies, at least one'],
+      [good.replace('}', ',"agencies":["a\\u0000"]}'), 'agencies: must be a list of agencies, at least one'],
       [good.replace('}', ',"agencies":"county-fire"}'), 'agencies: must be a list of agencies, at least one'],
       [good.replace('viewer', 'admin').replace('}', ',"agencies":["x"]}'), 'agencies: only for viewer and reviewer'],
       [good.replace('}', ',"expires":"tomorrow"}'), 'expires: must be a time like'],
@@ -159,18 +168,21 @@ describe('the token file of a running service', () => {
     onCleanup(() => file.close());
     let changes = 0;
     file.onChange(() => (changes += 1));
-    expect(file.authenticate(`Bearer ${one.token}`)?.name).toBe('one');
-    expect(file.authenticate(`Bearer ${two.token}`)).toBeNull();
+    const stateOf = ({ token }: { readonly token: string }) => {
+      const holder = file.authenticate(token);
+      return typeof holder === 'string' ? holder : holder.name;
+    };
+    expect([stateOf(one), stateOf(two)]).toEqual(['one', 'unknown token']);
 
     appendFileSync(path, `${two.line}\n`);
-    await until(() => file.authenticate(`Bearer ${two.token}`), { what: 'the second token' });
+    await until(() => stateOf(two) === 'two', { what: 'the second token' });
     expect(changes).toBe(1);
     // As secret stores do it: another file takes its name.
     writeFileSync(`${path}.new`, `${two.line}\n`);
     renameSync(`${path}.new`, path);
-    await until(() => file.authenticate(`Bearer ${one.token}`) === null, { what: 'the revocation' });
+    await until(() => stateOf(one) === 'unknown token', { what: 'the revocation' });
     rmSync(path);
-    await until(() => file.authenticate(`Bearer ${two.token}`) === null, { what: 'the end of all tokens' });
+    await until(() => stateOf(two) === 'unknown token', { what: 'the end of all tokens' });
   });
 
   it('keeps the tokens of before, and says so, while the file is wrong', async () => {
@@ -182,7 +194,7 @@ describe('the token file of a running service', () => {
     onCleanup(() => file.close());
     writeFileSync(path, `${token}\n`);
     await until(() => lines.some(({ text }) => text.includes('is wrong')), { what: 'the complaint' });
-    expect(file.authenticate(`Bearer ${token}`)).not.toBeNull();
+    expect(file.authenticate(token)).toMatchObject({ name: 'floor' });
     expect(lines.map(({ fields }) => String((fields as { err?: Error }).err)).join()).not.toContain(token);
   });
 
@@ -210,8 +222,8 @@ describe('token create', () => {
       0,
     );
     const tokens = tokensOf(readFileSync(path, 'utf8'));
-    expect(authenticate(tokens, `Bearer ${first.token}`, 0)?.name).toBe('floor');
-    expect(authenticate(tokens, `Bearer ${second.token}`, 0)).toEqual({
+    expect(authenticate(tokens, first.token, 0)).toMatchObject({ name: 'floor' });
+    expect(authenticate(tokens, second.token, 0)).toEqual({
       name: 'review',
       role: 'reviewer',
       agencies: ['x'],
@@ -228,7 +240,10 @@ describe('token create', () => {
     expect(() => createTokenIn({ ...OPTIONS, role: 'admin', name: 'b', agencies: ['x'], file: path }, 0)).toThrow(
       'agencies: only for viewer and reviewer',
     );
-    expect(() => createTokenIn({ ...OPTIONS, name: '../x', file: path }, 0)).toThrow('name: must be');
+    // `oidc:` begins the names of others.
+    for (const name of ['../x', 'oidc:x']) {
+      expect(() => createTokenIn({ ...OPTIONS, name, file: path }, 0)).toThrow('name: must be');
+    }
     expect(readFileSync(path, 'utf8')).toBe(before);
     expect(() => createTokenIn({ ...OPTIONS, file: join(path, 'x') }, 0)).toThrow('cannot be written (ENOTDIR)');
   });
