@@ -1,20 +1,16 @@
 #!/usr/bin/env node
 /**
- * The command line; the only file that touches environment, signals and exit codes.
+ * The command line; the only file that touches environment, signals and exit codes. Each command loads what it needs
+ * when it is run: all of it together takes longer than most of them do.
  */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Role } from './app';
-import { applyCommand, exportCommand, lintContracts, planCommand } from './cli/contract';
-import { runDemo } from './cli/demo';
 import { messageOf } from './cli/message';
-import { runMigrate } from './cli/migrate';
-import { writeSchemas } from './cli/schemas';
-import { serve } from './cli/serve';
-import { TAIL_OUTCOMES, tail, tokenOfFile } from './cli/tail';
 import { createTokenIn, describeToken } from './cli/token';
 import { readConfig } from './config';
 import type { Config } from './config';
+import { ENTRY_OUTCOMES } from './ledger/entry';
 import type { EntryOutcome } from './ledger/entry';
 import { createLogger } from './ops/logger';
 import { OIDC_PREFIX, isPlainName } from './ops/names';
@@ -65,6 +61,7 @@ program
       .default('all'),
   )
   .action(async ({ role }: { role: Role }) => {
+    const { serve } = await import('./cli/serve.js');
     const settings = config();
     const log = createLogger(settings.logLevel);
     const stopping = stopSignal();
@@ -83,6 +80,7 @@ program
   .option('--once', 'end after the story instead of keeping the API open')
   .option('--json', 'print one JSON object instead of the story')
   .action(async (options: { once?: boolean; json?: boolean }) => {
+    const { runDemo } = await import('./cli/demo.js');
     const once = options.once === true || process.stdout.isTTY !== true;
     await runDemo({ once, json: options.json === true, stop: stopSignal() });
   });
@@ -90,7 +88,10 @@ program
 program
   .command('migrate')
   .description('bring the database to this version, as MIGRATE_DATABASE_URL or DATABASE_URL')
-  .action(() => runMigrate(config()));
+  .action(async () => {
+    const { runMigrate } = await import('./cli/migrate.js');
+    await runMigrate(config());
+  });
 
 interface TailFlags {
   readonly url: string;
@@ -114,11 +115,12 @@ program
   .option('--incident <id>', 'about this incident')
   .option('--agency <name>', 'of this agency')
   .option('--source <id>', 'of this source')
-  .addOption(new Option('--outcome <outcomes...>', 'with one of these outcomes').choices(TAIL_OUTCOMES))
+  .addOption(new Option('--outcome <outcomes...>', 'with one of these outcomes').choices(ENTRY_OUTCOMES))
   .option('--held', 'held ones alone')
   .option('--after <cursor>', 'go on after this cursor, as --json shows it')
   .option('--json', 'one JSON object a line')
   .action(async (flags: TailFlags) => {
+    const { tail, tokenOfFile } = await import('./cli/tail.js');
     const stop = new AbortController();
     void stopSignal().then(() => stop.abort());
     // The reader of a pipe went away, as `head` does.
@@ -194,6 +196,7 @@ contract
   .description('check contracts without a server; ends with 1 where something is wrong')
   .argument('[paths...]', 'files or folders; otherwise CONTRACTS_DIR')
   .action(async (paths: string[]) => {
+    const { lintContracts } = await import('./cli/contract/lint.js');
     process.exitCode = await lintContracts(paths.length > 0 ? paths : [config().contractsDir], print);
   });
 
@@ -202,6 +205,7 @@ contract
   .description('show what applying would change; ends with 0 for nothing, 2 for changes, 1 for an error')
   .option('--json', 'one JSON object')
   .action(async ({ json }: { json?: boolean }) => {
+    const { planCommand } = await import('./cli/contract.js');
     process.exitCode = await planCommand(config(), json === true, print);
   });
 
@@ -214,20 +218,27 @@ contract
     actorName,
   )
   .option('--commit <id>', 'commit that the files are of; otherwise the one that is checked out', commitHash)
-  .action((flags: { actor?: string; commit?: string }) =>
-    applyCommand(config(), { actor: flags.actor ?? null, commit: flags.commit ?? null }, print),
-  );
+  .action(async (flags: { actor?: string; commit?: string }) => {
+    const { applyCommand } = await import('./cli/contract.js');
+    await applyCommand(config(), { actor: flags.actor ?? null, commit: flags.commit ?? null }, print);
+  });
 
 contract
   .command('export')
   .description('write the policies in force into the files, where they were changed through the API')
-  .action(() => exportCommand(config(), print));
+  .action(async () => {
+    const { exportCommand } = await import('./cli/contract.js');
+    await exportCommand(config(), print);
+  });
 
 program
   .command('schemas')
   .description('write schema/: the GraphQL schema and the JSON Schema of feed contracts')
   .argument('[dir]', 'folder to write to', 'schema')
-  .action((dir: string) => writeSchemas(dir));
+  .action(async (dir: string) => {
+    const { writeSchemas } = await import('./cli/schemas.js');
+    await writeSchemas(dir);
+  });
 
 program.parseAsync(process.argv).then(
   // Handles that a library leaves open must not keep a command that has ended.

@@ -1,18 +1,15 @@
-/** `replay-ledger contract`: contracts live in git, and are checked, planned and applied from there (docs/contracts.md). */
+/** `contract plan`, `apply` and `export`: contracts live in git, and are planned and applied from there (docs/contracts.md). */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Config } from '../config';
-import { formatContractError } from '../contract/check-error';
-import { checkContracts } from '../contract/overlap';
 import { openEmbeddedDatabase } from '../embedded/database';
 import { openDatabase } from '../ledger/client';
 import type { Database } from '../ledger/client';
 import { Cleanup } from '../ops/cleanup';
 import { exportPolicies } from '../startup/contract-export';
-import { readContractPaths } from '../startup/contract-files';
 import { applyContracts, exitCodeOf, planContracts } from '../startup/contract-plan';
 import { readContractFiles } from '../startup/contracts';
 import { openStorage } from '../startup/storage';
@@ -20,20 +17,6 @@ import { messageOf } from './message';
 import { describePlan, planJson } from './contract/describe';
 
 export type Write = (line: string) => void;
-
-/** Prints what is wrong and what is worth a second look, one a line. @returns the exit code: 1 where something is wrong */
-export async function lintContracts(paths: readonly string[], write: Write): Promise<0 | 1> {
-  const { loaded, errors } = await readContractPaths(paths);
-  const all = [...errors, ...checkContracts(loaded)];
-  for (const error of all) write(formatContractError(error));
-  // The place stays first, where editors and CI logs look for it.
-  for (const warning of loaded.flatMap(({ warnings }) => warnings)) {
-    write(warning.replace(/:\d+:\d+: /, (place) => `${place}warning: `));
-  }
-  if (all.length > 0) return 1;
-  write(`${loaded.length} ${loaded.length === 1 ? 'contract is' : 'contracts are'} right`);
-  return 0;
-}
 
 /**
  * Prints the difference between what is in force and the files; changes nothing.

@@ -5,18 +5,6 @@ import type { FollowFilter, Followed, FollowedDecision } from '../api/client';
 import { isHeld } from '../dedup/state';
 import type { EntryOutcome } from '../ledger/entry';
 
-export const TAIL_OUTCOMES = [
-  'APPLIED',
-  'DUPLICATE_SUPPRESSED',
-  'KEY_CONFLICT',
-  'STALE_OUT_OF_ORDER',
-  'EFFECT_FAILED',
-  'MALFORMED_REJECTED',
-  'IGNORED',
-  'RELEASED',
-  'DISMISSED',
-] as const satisfies readonly EntryOutcome[];
-
 export interface TailOptions {
   readonly url: string;
   /** See FollowOptions. */

@@ -6,6 +6,19 @@ import type { Outcome as Decided, Tier } from '../dedup/state';
 /** A decision about a message, or a person's resolution of a held entry. */
 export type EntryOutcome = Decided | 'RELEASED' | 'DISMISSED';
 
+/** All of them, in the order in which people are told of them. */
+export const ENTRY_OUTCOMES = [
+  'APPLIED',
+  'DUPLICATE_SUPPRESSED',
+  'KEY_CONFLICT',
+  'STALE_OUT_OF_ORDER',
+  'EFFECT_FAILED',
+  'MALFORMED_REJECTED',
+  'IGNORED',
+  'RELEASED',
+  'DISMISSED',
+] as const satisfies readonly EntryOutcome[];
+
 /** Version of the leaf encoding. */
 export const ENCODING_VERSION = 1;
 
