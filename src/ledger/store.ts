@@ -1,6 +1,6 @@
 /**
- * The ledger on Postgres: one transaction a batch, read by one statement and written by one (the functions `read_batch`
- * and `write_batch` of the first migration say what they lock and return).
+ * The ledger on Postgres: one transaction a batch, read by one statement and written by one, with the bytes that came
+ * stored in between (`read_batch`, `write_batch` and `store_payloads`; the migrations say what they lock and return).
  */
 import type { PrismaClient } from '../generated/prisma/client';
 import { claimKey, fieldKey, sourceKey } from '../dedup/state';

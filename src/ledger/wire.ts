@@ -1,6 +1,7 @@
 /**
- * What goes over to `read_batch` and `write_batch` as JSON: one parameter a document instead of an array a column, so
- * neither the number of rows nor of columns meets a bound of the protocol. The functions name the members.
+ * What goes over to `read_batch`, `store_payloads` and `write_batch` as JSON: one parameter a document instead of an
+ * array a column, so neither the number of rows nor of columns meets a bound of the protocol. The functions name the
+ * members.
  */
 import { sha256Hex } from '../contract/key';
 import { epochKey } from '../dedup/state';

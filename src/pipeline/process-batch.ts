@@ -85,7 +85,7 @@ async function commitBatch(
       ports.onStep('read', feed.name);
       if (locked.contractDigest !== feed.active.digest) throw new ContractChanged(locked.contractDigest);
       const term = checkTerm(locked, remembered, (size) => locked.leaves.get(size));
-      const decideAndWrite = async (): Promise<Committed> => {
+      const decideAndCompose = async () => {
         await nextTurn(); // what came is on its way to the database
         // 4. Decide.
         const decided = decide(
@@ -93,13 +93,17 @@ async function commitBatch(
           received.map(({ message }) => message),
         );
         ports.onStep('decided', feed.name);
-        // 5, 6. Effects, entries, heads.
-        const write = composeBatch({ id, feed: feed.name, feedId: feed.feedId, locked, term }, received, decided);
-        await transaction.write(write);
-        ports.onStep('written', feed.name);
-        return { write, decided, policy: locked.policy, memory: memoryAfter(write), claims: locked.claims };
+        return {
+          decided,
+          write: composeBatch({ id, feed: feed.name, feedId: feed.feedId, locked, term }, received, decided),
+        };
       };
-      [, done] = await Promise.all([transaction.store(feed.feedId, payloadsOf(received)), decideAndWrite()]);
+      const stored = transaction.store(feed.feedId, payloadsOf(received));
+      const [{ decided, write }] = await Promise.all([decideAndCompose(), stored]);
+      // 5, 6. Effects, entries, heads.
+      await transaction.write(write);
+      ports.onStep('written', feed.name);
+      done = { write, decided, policy: locked.policy, memory: memoryAfter(write), claims: locked.claims };
       return done;
       // 7. Commit.
     });

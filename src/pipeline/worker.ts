@@ -53,9 +53,10 @@ export class FeedWorker {
   private readonly abandoned = new AbortController();
   private readonly batchPorts: BatchPorts;
   private running: Promise<void> | null = null;
-  private ahead: Promise<DecodedBatch> | null = null;
+  /** What comes after the batch at hand: being waited for, or decoded ahead. While it is set nobody else takes any. */
+  private next: Promise<DecodedBatch | null> | null = null;
   /** The window being told of what is committed. */
-  private recording: Promise<unknown> = Promise.resolve();
+  private recording: Promise<void> = Promise.resolve();
   /** Steps 8 to 10 of the batch before. */
   private finishing: Promise<void> = Promise.resolve();
 
@@ -83,14 +84,15 @@ export class FeedWorker {
   /** Gives up what is not committed yet. */
   abandon(): void {
     this.intake.close(true);
-    this.ahead = null;
+    this.next = null;
     this.abandoned.abort();
   }
 
   private async run(): Promise<void> {
     for (;;) {
-      const batch = await (this.ahead ?? this.takeBatch());
-      this.ahead = null;
+      this.next ??= this.takeBatch();
+      const batch = await this.next;
+      this.next = null;
       if (batch === null || this.abandoned.signal.aborted) return;
       try {
         await this.land(batch);
@@ -119,9 +121,9 @@ export class FeedWorker {
   /** At any step, for the queue may have filled up since the last one. */
   private onStep(step: Step, feed: string): void {
     this.ports.onStep(step, feed);
-    if (this.ahead !== null || this.abandoned.signal.aborted) return;
+    if (this.next !== null || this.abandoned.signal.aborted) return;
     const deliveries = this.intake.takeFull(this.options.batch);
-    if (deliveries !== null) this.ahead = this.decode(deliveries);
+    if (deliveries !== null) this.next = this.decode(deliveries);
   }
 
   /** Resolves when the batch is committed, and the one before is done with: the next one may begin. */
@@ -129,8 +131,8 @@ export class FeedWorker {
     const size = await this.commitAll(batch);
     await this.finishing;
     this.finishing = this.finish(batch, size);
-    // What it may reject with is met where it is awaited.
-    this.finishing.catch(() => undefined);
+    // Nothing more is taken, so that it is met where this is awaited: at the next batch, or at the end of `run`.
+    this.finishing.catch(() => this.intake.close(true));
   }
 
   private async finish({ deliveries }: DecodedBatch, size: number): Promise<void> {
@@ -204,7 +206,7 @@ export class FeedWorker {
         (evenRefused || !isDataError(error)) &&
         !(isTimeout(error) && received.length > 1),
     );
-    this.recording = Promise.all([this.recording, recordInWindow(this.batchPorts, this.feed.name, committed)]);
+    this.recording = this.recordAfter(this.recording, committed);
     try {
       this.ports.onCommitted(this.feed.name, committed);
     } catch (error) {
@@ -212,6 +214,11 @@ export class FeedWorker {
       this.ports.log.error({ feed: this.feed.name, err: error }, 'a committed batch could not be observed');
     }
     return committed.memory.size;
+  }
+
+  /** At once, and done with when the one before is. */
+  private async recordAfter(before: Promise<void>, committed: Committed): Promise<void> {
+    await Promise.all([before, recordInWindow(this.batchPorts, this.feed.name, committed)]);
   }
 
   private settle(feedId: number, batchId: string): Promise<boolean> {

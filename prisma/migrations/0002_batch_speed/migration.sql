@@ -1,8 +1,8 @@
--- The functions of the main path again, at less cost. Those of before, which take other parameters, stay for instances that
--- still run while this is applied.
+-- The functions of the main path again, at less cost. Those of before, which take other parameters, stay for instances
+-- that still run while this is applied.
 --
--- jit = off: costs that are set off the scale to forbid a plan (enable_seqscan) also make Postgres compile that plan, at
--- every call, for longer than it runs.
+-- jit = off: costs that are set off the scale to forbid a plan (enable_seqscan) also make Postgres compile that plan,
+-- at every call, for longer than it runs.
 
 -- Stable, as what it calls is, so that it is put in line where it is used instead of being called once a row.
 CREATE OR REPLACE FUNCTION "to_micros"(t TIMESTAMPTZ) RETURNS BIGINT LANGUAGE sql STABLE PARALLEL SAFE AS
@@ -11,8 +11,8 @@ CREATE OR REPLACE FUNCTION "to_micros"(t TIMESTAMPTZ) RETURNS BIGINT LANGUAGE sq
 -- Reads everything a batch is decided from, with the head and the incidents locked (design section 5, steps 2 and 3).
 --   p_request: {hintTerm, incidents: [id], fields: [{i, f}], remembered: [size], sources: [{v, a, s, e}]}
 --   p_keys:    [{k, d, s, n, p}]; apart, because every -> and ->> reads its document from the start
---     v key version, a agency, s source, e epoch or ''; k key (hex), d claim digest (hex), s place in `sources`, n sequence
---     or null, p position where the window saw the key, or null; i incident, f field.
+--     v key version, a agency, s source, e epoch or ''; k key (hex), d claim digest (hex), s place in `sources`,
+--     n sequence or null, p position where the window saw the key, or null; i incident, f field.
 -- Answers {term, size, recordedAt, policy, contract, heads, claims, fields, leaves}; times are microseconds.
 --   claims and fields are objects of columns, null where there is none; k is the place of what was asked for.
 --   claims, in order of position: p position, r recorded at, d claim digest, or null where it is the one asked for.
@@ -98,7 +98,7 @@ BEGIN
     ) any_claim
     CROSS JOIN LATERAL (
       SELECT e.claim_digest, e.position, e.recorded_at FROM ledger_entry e
-      WHERE e.feed_id = p_feed AND e.position = any_claim.first
+      WHERE e.feed_id = p_feed AND e.position = any_claim.first AND e.claim_digest IS NOT NULL
       LIMIT 1
     ) c
   )
@@ -178,9 +178,9 @@ BEGIN
     original, resolves, actor, note, policy_version, contract_digest, broker, topic, qos, dup, retained, recorded_at,
     occurred_at, leaf_hash)
   SELECT p_feed, e.p, v_term, 1, v_batch, e.i, e.oc, e.ti, e.re, e.he IS TRUE, e.la IS TRUE, e.kv,
-    decode(e.k, 'hex'), decode(CASE e.cd WHEN 'same' THEN e.pd ELSE e.cd END, 'hex'), decode(e.pd, 'hex'), decode(e.bd, 'hex'), e.ag, e.so, e.ep, e.sq, e.ev,
-    e.inc, e.og, e.rs, e.ac, e.nt, v_policy, v_contract, e.br, e.tp, e.qos, e.dup IS TRUE, e.rt IS TRUE, v_recorded,
-    e.oa, decode(e.lh, 'hex')
+    decode(e.k, 'hex'), decode(CASE e.cd WHEN 'same' THEN e.pd ELSE e.cd END, 'hex'), decode(e.pd, 'hex'),
+    decode(e.bd, 'hex'), e.ag, e.so, e.ep, e.sq, e.ev, e.inc, e.og, e.rs, e.ac, e.nt, v_policy, v_contract, e.br, e.tp,
+    e.qos, e.dup IS TRUE, e.rt IS TRUE, v_recorded, e.oa, decode(e.lh, 'hex')
   FROM e ORDER BY e.p;
   GET DIAGNOSTICS v_count = ROW_COUNT;
 
