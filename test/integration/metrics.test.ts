@@ -12,27 +12,11 @@ import { query } from '../support/ledger';
 import { startMosquitto } from '../support/mosquitto';
 import { publishAll } from '../support/mqtt-client';
 import { b, startPipeline } from '../support/pipeline';
-import type { TestProcess } from '../support/process';
+import { opsUrl, scrape } from '../support/metrics';
 import { startRedis } from '../support/redis';
 import { until } from '../support/wait';
 
 const MESSAGES = faultMessages(2, 1, 10);
-
-/** Where health and metrics of a consumer answer. */
-async function opsUrl(app: TestProcess): Promise<string> {
-  const [, url] = await app.waitForLine(/"url":"(http:[^"]+)","msg":"health and metrics are ready"/);
-  return url ?? '';
-}
-
-async function scrape(url: string): Promise<Map<string, number>> {
-  const response = await fetch(`${url}/metrics`);
-  expect(response.status).toBe(200);
-  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-  const lines = (await response.text()).split('\n').filter((line) => line.startsWith('replay_ledger_'));
-  return new Map(
-    lines.map((line) => [line.slice(14, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
-  );
-}
 
 /** Scrapes until a series has a value: facts of the database may be some seconds old. */
 async function scrapeUntil(url: string, series: string, value: number): Promise<Map<string, number>> {
