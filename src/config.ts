@@ -113,7 +113,7 @@ export const VARIABLES: readonly Variable[] = [
   variable('MAX_PAYLOAD_BYTES', 'a larger payload is held as malformed, with digest and size alone', '1048576'),
   variable('MAX_IN_FLIGHT', 'unacknowledged deliveries of a feed in memory, 1 to 100000', '4000'),
   variable('MAX_IN_FLIGHT_BYTES', 'the same in bytes', '67108864'),
-  variable('BATCH_MAX_DELIVERIES', 'deliveries in one transaction, 1 to 5000', '1000'),
+  variable('BATCH_MAX_DELIVERIES', 'deliveries in one transaction, 1 to 5000', '2000'),
   variable('LOG_LEVEL', '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`', '`info`'),
   variable('NODE_ENV', '`production` turns introspection and suggestions of the API off', '–'),
 ];
@@ -173,7 +173,7 @@ export function readConfig(env: Environment, readFile: (path: string) => string)
     maxPayloadBytes: read.integer('MAX_PAYLOAD_BYTES', 1_048_576, 1024, 268_435_455),
     maxInFlight: read.integer('MAX_IN_FLIGHT', 4000, 1, 100_000),
     maxInFlightBytes: read.integer('MAX_IN_FLIGHT_BYTES', 67_108_864, 65_536, 2_147_483_647),
-    batchMaxDeliveries: read.integer('BATCH_MAX_DELIVERIES', 1000, 1, 5000),
+    batchMaxDeliveries: read.integer('BATCH_MAX_DELIVERIES', 2000, 1, 5000),
     development: env.NODE_ENV !== 'production',
   };
   if (mqttUrls === null && config.mqttVersion === 5) {
