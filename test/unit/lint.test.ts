@@ -178,12 +178,12 @@ const snippets: readonly Snippet[] = [
     code: `export function long(f: () => void): void {\n${'  f();\n'.repeat(60)}}\n`,
     rule: 'max-lines-per-function',
   },
-  {
-    title: 'a skipped test',
+  ...['skip', 'only', 'todo', 'failing'].map((modifier) => ({
+    title: `a test that is marked ${modifier}`,
     file: TEST_FILE,
-    code: "it.skip('later', () => undefined);\n",
+    code: `it.${modifier}('later', () => undefined);\n`,
     rule: 'no-restricted-syntax',
-  },
+  })),
   {
     title: 'an assertion in a catch block',
     file: TEST_FILE,
